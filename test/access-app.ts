@@ -3,20 +3,14 @@ import { join } from 'node:path';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
-import type { LinkedModel } from '../lib/define/define-model.ts';
-import { createEngine, type Engine } from '../lib/engine/engine.ts';
-import { collectChanges } from '../lib/engine/note-change.ts';
-import { createApiHandler } from '../lib/http/api-handler.ts';
-import { createRoutes } from '../lib/http/routes.ts';
 import type { Caller, Implementations, Model } from '../lib/index.ts';
-import { createAuditLog } from '../lib/operations/audit-log.ts';
-import { resourcesOf } from '../lib/operations/resources.ts';
-import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
-import { provision } from '../lib/storage/provision.ts';
-import { openStorage, type Storage } from '../lib/storage/storage.ts';
-import { tableSasSigner } from '../lib/storage/table-sas.ts';
-import { createExecute } from '../lib/store/app-operations.ts';
 import { receivePath, type TestHost } from './hosted-path.ts';
+import { apiCalls } from './kit/api.ts';
+import type { LinkedModel } from './kit/define.ts';
+import { type Engine, engineCore } from './kit/engine.ts';
+import { httpDoor } from './kit/http.ts';
+import { operationsCheck, operationsModel } from './kit/operations.ts';
+import { type Storage, storageAccounts, storageKeys, storageTables } from './kit/storage.ts';
 import { testApp, testInvocation, testRequest } from './lib/http/request.ts';
 import { testStorage } from './storage.ts';
 
@@ -60,29 +54,29 @@ export async function openAccessApp<Of extends LinkedModel>(
   } = {},
 ) {
   const account = { connectionString: testStorage(url), ...(httpClient ? { httpClient } : {}) };
-  const storage = given ?? openStorage(account, model.prefix);
+  const storage = given ?? storageAccounts.openStorage(account, model.prefix);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
-  await rotateLocalKey(keyFile);
-  const keys = createLocalKeyRing(keyFile);
-  await provision(storage, resourcesOf(model.list, Date.now()));
-  const engine = createEngine(storage, { ...options, keys, rulesMaxAge: model.rulesMaxAge });
+  await storageKeys.rotateLocalKey(keyFile);
+  const keys = storageKeys.createLocalKeyRing(keyFile);
+  await storageTables.provision(storage, operationsModel.resourcesOf(model.list, Date.now()));
+  const engine = engineCore.createEngine(storage, { ...options, keys, rulesMaxAge: model.rulesMaxAge });
   let caller: Caller = { subject: '', roles: [], claims: {} };
-  const signer = tableSasSigner(storage);
-  const audit = createAuditLog(engine);
+  const signer = storageKeys.tableSasSigner(storage);
+  const audit = operationsCheck.createAuditLog(engine);
   const record = <Result>(by: string, write: () => Promise<Result>) =>
-    collectChanges(by, write, (changes) => audit.append(changes));
+    engineCore.collectChanges(by, write, (changes) => audit.append(changes));
   const over = {
     engine,
     audit,
     entities: model.list,
     operatorRole: model.operatorRole,
     limits: model.limits,
-    execute: createExecute(model, operations, { limits: model.limits, record }),
+    execute: apiCalls.createExecute(model, operations, { limits: model.limits, record }),
     signer: () => signer,
     authenticate: async () => caller,
   };
   const app = testApp(url, over);
-  const handle = createApiHandler(() => app, createRoutes(model));
+  const handle = httpDoor.createApiHandler(() => app, httpDoor.createRoutes(model));
   const ask: Ask = async ({ subject = 'ann', roles = [], claims = {} }, method, path, body, more = {}) => {
     caller = { subject, roles, claims };
     const received = receivePath(host, path, more);

@@ -1,8 +1,7 @@
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import type { Route } from '../lib/http/route.ts';
-import { createRoutes } from '../lib/http/routes.ts';
 import type { Values } from '../lib/index.ts';
 import { model } from './fixtures/model.ts';
+import type { Entity } from './kit/define.ts';
+import { httpDoor, type Route } from './kit/http.ts';
 import { sampleItems } from './points.ts';
 
 /**
@@ -51,7 +50,7 @@ export interface Target {
   readonly parts: readonly string[];
   readonly entity: Entity | undefined;
 }
-const accepting = createRoutes(model).filter(({ isUndescribed }) => !isUndescribed);
+const accepting = httpDoor.createRoutes(model).filter(({ isUndescribed }) => !isUndescribed);
 export const TARGETS: readonly Target[] = accepting.map((route) => {
   const parts = route.path.split('/');
   const name = parts[0] === 'operations' ? parts[2] : parts[0];

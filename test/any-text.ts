@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { KEY_NAMES } from '../lib/base/engine-names.ts';
+import { baseValues } from './kit/base.ts';
 
 const FIRST_SURROGATE = 0xd800;
 const SURROGATES = 0x800;
@@ -13,7 +13,7 @@ const codePoint = fc
  */
 export function anyText({ minLength = 0, maxLength = 10 } = {}): fc.Arbitrary<string> {
   const any = fc.array(codePoint, { minLength, maxLength }).map((all) => all.join(''));
-  const names = KEY_NAMES.filter(({ length }) => length <= maxLength);
+  const names = baseValues.KEY_NAMES.filter(({ length }) => length <= maxLength);
   if (names.length === 0) return any;
   const named = fc.constantFrom(...names).chain((name) => {
     const left = (length: number) => Math.max(0, length - name.length);

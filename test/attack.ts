@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { KEY_NAMES } from '../lib/base/engine-names.ts';
 import { anyText } from './any-text.ts';
+import { baseValues } from './kit/base.ts';
 import type { JsonSchema, OpenApi, Operation } from './openapi.ts';
 
 /** Generates requests from the OpenAPI description of an API: valid, nearly valid and hostile ones. */
@@ -72,7 +72,7 @@ const HOSTILE_TEXTS = [
   'by',
   'archive',
   'photo',
-  ...KEY_NAMES,
+  ...baseValues.KEY_NAMES,
   "' or 1 eq 1 or '",
   '<script>alert(1)</script>',
   '\u0000',

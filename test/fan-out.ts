@@ -1,17 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, expect } from 'vitest';
 import { z } from 'zod';
-import { pick } from '../lib/base/values.ts';
-import { toProperties, toValues } from '../lib/define/codec/entity-codec.ts';
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import { addressOf } from '../lib/define/places/index-entries.ts';
-import { type Consumer, consumeIntent } from '../lib/engine/consume/consume.ts';
-import { readEntity } from '../lib/engine/read/retrieve.ts';
-import type { Message } from '../lib/engine/reconcile/hold.ts';
-import { createEntity, patchEntity } from '../lib/engine/write/entity-store.ts';
 import { defineEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../lib/index.ts';
-import { submit } from '../lib/storage/rows.ts';
 import { deploy } from './fixtures/deploy.ts';
+import { baseValues } from './kit/base.ts';
+import { defineCodec, definePlaces, type Entity } from './kit/define.ts';
+import { engineConsume, engineRead, engineWrite, type Message } from './kit/engine.ts';
+import type { Internal } from './kit/internal.ts';
+import { storageRows } from './kit/storage.ts';
 import { log } from './silent-log.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, type World } from './world.ts';
 
@@ -102,7 +98,7 @@ export const fansDeclared = defineEntity('fans', {
 export const { teams, clubs, players, fans } = deploy(teamsDeclared, clubsDeclared, playersDeclared, fansDeclared);
 
 export let world: World;
-export let consumers: Pick<Consumer, 'entities' | 'log'>;
+export let consumers: Pick<Internal['Consumer'], 'entities' | 'log'>;
 /** Opens the world of a test file before its tests. */
 export function openFanOutWorld(url: string, entities: readonly Entity[] = [teams, clubs, players, fans]): void {
   beforeAll(async () => {
@@ -111,10 +107,12 @@ export function openFanOutWorld(url: string, entities: readonly Entity[] = [team
   });
 }
 
-export const create = (entity: Entity, values: Values, engine = world.engine) => createEntity(engine, entity, values);
+export const create = (entity: Entity, values: Values, engine = world.engine) =>
+  engineWrite.createEntity(engine, entity, values);
 export const patch = (entity: Entity, key: Values, change: Values, engine = world.engine) =>
-  patchEntity(engine, entity, key, change);
-export const consume = (message: Message, engine = world.engine) => consumeIntent({ ...consumers, engine }, message);
+  engineWrite.patchEntity(engine, entity, key, change);
+export const consume = (message: Message, engine = world.engine) =>
+  engineConsume.consumeIntent({ ...consumers, engine }, message);
 export const intentOf = (text: string) => world.take('index-changes', text);
 
 /** The message of the last pass, which is hidden for a minute after the first. */
@@ -136,14 +134,14 @@ export async function found() {
   return { team, club, player };
 }
 
-export const playerOf = async (key: Values) => (await readEntity(world.engine, players, key)).values;
+export const playerOf = async (key: Values) => (await engineRead.readEntity(world.engine, players, key)).values;
 
 /** Compares every copy with its source, and every index with its entity. Returns how many entities there are. */
 export async function expectCopies(): Promise<number> {
   const typed = async (entity: Entity, table = entity.table) =>
     (await rowsOf(world.storage, table))
       .filter(({ EntityType, SourceRow }) => EntityType === entity.name && SourceRow === undefined)
-      .map((row) => toValues(entity, row));
+      .map((row) => defineCodec.toValues(entity, row));
   const [allTeams, allClubs] = [await typed(teams), await typed(clubs)];
   const nameOf = ({ clubId }: Values) => allClubs.find((club) => club.clubId === clubId)?.clubName;
   const differences: unknown[] = [];
@@ -151,7 +149,7 @@ export async function expectCopies(): Promise<number> {
   for (const one of receivers) {
     const team = allTeams.find((each) => each.team === one.team);
     const expected = { teamTitle: team?.title, teamBudget: team?.budgetCode, clubName: nameOf(one) };
-    const copies = pick(one, Object.keys(expected));
+    const copies = baseValues.pick(one, Object.keys(expected));
     if (JSON.stringify(copies) !== JSON.stringify(expected)) differences.push([one, expected]);
   }
   expect(differences).toEqual([]);
@@ -163,11 +161,11 @@ export async function expectCopies(): Promise<number> {
 async function store(entity: Entity, all: readonly Values[]): Promise<void> {
   const system = { WriteId: 'w', Incarnation: 'i' };
   for (let at = 0; at < all.length; at += 100) {
-    const some = all.slice(at, at + 100).map((values) => ({ values, ...addressOf(entity, values) }));
+    const some = all.slice(at, at + 100).map((values) => ({ values, ...definePlaces.addressOf(entity, values) }));
     const actions = some.map(({ values, row }) => {
-      return { kind: 'insert', row, properties: toProperties(entity, values, system) } as const;
+      return { kind: 'insert', row, properties: defineCodec.toProperties(entity, values, system) } as const;
     });
-    await submit(world.storage, { table: entity.table, partition: some[0]?.partition ?? '', actions });
+    await storageRows.submit(world.storage, { table: entity.table, partition: some[0]?.partition ?? '', actions });
   }
 }
 

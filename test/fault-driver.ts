@@ -1,5 +1,4 @@
 import { expect } from 'vitest';
-import type { Engine, Timing } from '../lib/engine/engine.ts';
 import { RowkeyError } from '../lib/index.ts';
 import {
   FAULTS,
@@ -8,6 +7,7 @@ import {
   faultyHttpClient,
   interruptedHttpClient,
 } from './faulty-http-client.ts';
+import type { Engine, Timing } from './kit/engine.ts';
 import { samplePoints } from './points.ts';
 import { countEach } from './tried-faults.ts';
 import { QUICK, type World } from './world.ts';

@@ -1,16 +1,11 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import { pick } from '../lib/base/values.ts';
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import type { Finding } from '../lib/define/declaration/finding.ts';
-import { addressOf } from '../lib/define/places/index-entries.ts';
-import { consumeTransfer } from '../lib/engine/consume/consume.ts';
-import { readEntities } from '../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../lib/engine/write/entity-store.ts';
 import { RowkeyError, type Values } from '../lib/index.ts';
 import { CONSUMER_FAULTS, tryFaults } from './fault-driver.ts';
 import { type FaultyHttpClient, faultyHttpClient } from './faulty-http-client.ts';
+import { baseValues } from './kit/base.ts';
+import { definePlaces, type Entity, type Finding } from './kit/define.ts';
+import { engineConsume, engineRead, engineTransfer, engineWrite } from './kit/engine.ts';
 import { log } from './silent-log.ts';
 import { expectIndexesToAgree, QUICK, rowsOf, type World } from './world.ts';
 import { type WriteSubject, wholeOf } from './write-contract.ts';
@@ -40,7 +35,7 @@ type Transfer = (typeof TRANSFERS)[number];
 export function testFurtherRows(subject: WriteSubject, rows: FurtherRows): void {
   const { world, entity, newcomer } = subject;
   const create = async (one: Values) => {
-    await createEntity(world().engine, entity, one);
+    await engineWrite.createEntity(world().engine, entity, one);
     return one;
   };
 
@@ -54,17 +49,17 @@ export function testFurtherRows(subject: WriteSubject, rows: FurtherRows): void 
 
     test('have every change of concurrent writers, and no reader sees two states', async () => {
       const one = await create(newcomer('Raced'));
-      await patchEntity(world().engine, entity, one, rows.together('0'));
+      await engineWrite.patchEntity(world().engine, entity, one, rows.together('0'));
       const statesOf = (values: Values = {}) =>
         new Set(Object.keys(rows.together('')).map((field) => values[field])).size;
-      const key = pick(one, entity.keyFields);
+      const key = baseValues.pick(one, entity.keyFields);
       const range = { from: String(one[entity.row.fields[0] ?? '']), top: 1, select: Object.keys(entity.columns) };
       let isDone = false;
       let reads = 0;
       const reader = async () => {
         for (; !isDone; reads += 1) {
           expect(statesOf(await untilNotBusy(() => wholeOf(subject, one)))).toBe(1);
-          const { items } = await untilNotBusy(() => readEntities(world().engine, entity, key, range));
+          const { items } = await untilNotBusy(() => engineRead.readEntities(world().engine, entity, key, range));
           expect(statesOf(items[0])).toBe(1);
         }
       };
@@ -75,7 +70,7 @@ export function testFurtherRows(subject: WriteSubject, rows: FurtherRows): void 
         async (number) => {
           const engine = number % 2 === 0 ? world().engine : world().engineThrough(faultyHttpClient());
           const change = isAlone(number) ? rows.alone(number) : rows.together(`${number}`);
-          await untilNotBusy(() => patchEntity(engine, entity, one, change));
+          await untilNotBusy(() => engineWrite.patchEntity(engine, entity, one, change));
         },
         { concurrency: 4 },
       ).finally(() => {
@@ -93,13 +88,13 @@ export function testFurtherRows(subject: WriteSubject, rows: FurtherRows): void 
 
     test('are replaced or deleted if one of them is lost', async () => {
       const one = await create(newcomer('Renewed'));
-      const { table, partition, row } = addressOf(entity, one);
+      const { table, partition, row } = definePlaces.addressOf(entity, one);
       const lose = () => world().storage.table(table).deleteEntity(partition, `${row}!-${rows.further}`);
       await lose();
-      await replaceEntity(world().engine, entity, one, one);
+      await engineWrite.replaceEntity(world().engine, entity, one, one);
       expect(await wholeOf(subject, one)).toEqual(one);
       await lose();
-      await deleteEntity(world().engine, entity, one);
+      await engineWrite.deleteEntity(world().engine, entity, one);
       await world().settle();
       expect(await rowKeysOf(world(), entity, one)).toEqual([]);
     });
@@ -124,8 +119,10 @@ async function untilNotBusy<Result>(work: () => Promise<Result>): Promise<Result
 
 function requestTransfer({ world, entity }: WriteSubject, { elsewhere }: FurtherRows, transfer: Transfer, one: Values) {
   const { engine } = world();
-  const key = pick(one, entity.keyFields);
-  return transfer === 'archive' ? requestArchive(engine, entity, key) : requestMove(engine, entity, key, elsewhere);
+  const key = baseValues.pick(one, entity.keyFields);
+  return transfer === 'archive'
+    ? engineTransfer.requestArchive(engine, entity, key)
+    : engineTransfer.requestMove(engine, entity, key, elsewhere);
 }
 
 /** Fails unless all rows of an entity went with it. Returns the entity in its new place. */
@@ -146,11 +143,11 @@ async function expectTransferred(
 /** Transfers an entity and deletes it in its new place. */
 async function tryTransfer(subject: WriteSubject, rows: FurtherRows, transfer: Transfer, one: Values): Promise<void> {
   const world = subject.world();
-  await createEntity(world.engine, subject.entity, one);
+  await engineWrite.createEntity(world.engine, subject.entity, one);
   await requestTransfer(subject, rows, transfer, one);
   await world.settle();
   const { target, there } = await expectTransferred(subject, rows, transfer, one);
-  await deleteEntity(world.engine, target, there);
+  await engineWrite.deleteEntity(world.engine, target, there);
   await world.settle();
   expect(await rowKeysOf(world, target, there)).toEqual([]);
 }
@@ -162,12 +159,12 @@ async function tryFaultsOfTransfers(subject: WriteSubject, rows: FurtherRows): P
   const world = subject.world();
   const run = async (transfer: Transfer, client: FaultyHttpClient) => {
     const one = newcomer(`Run ${transfer}`);
-    await createEntity(world.engine, entity, one);
+    await engineWrite.createEntity(world.engine, entity, one);
     await requestTransfer(subject, rows, transfer, one);
     const message = await world.take('transfers', String(one[entity.row.fields[0] ?? '']));
     const consumer = { engine: world.engineThrough(client, QUICK), entities, log };
-    await consumeTransfer(consumer, message).catch(() => undefined);
-    await consumeTransfer({ ...consumer, engine: world.engine }, { ...message, attempts: 2 });
+    await engineConsume.consumeTransfer(consumer, message).catch(() => undefined);
+    await engineConsume.consumeTransfer({ ...consumer, engine: world.engine }, { ...message, attempts: 2 });
     await world.settle();
     await expectTransferred(subject, rows, transfer, one);
   };
@@ -176,7 +173,7 @@ async function tryFaultsOfTransfers(subject: WriteSubject, rows: FurtherRows): P
 
 /** Returns the keys of all rows of an entity. */
 export async function rowKeysOf({ storage }: World, entity: Entity, one: Values): Promise<string[]> {
-  const { partition, row } = addressOf(entity, one);
+  const { partition, row } = definePlaces.addressOf(entity, one);
   const rows = (await rowsOf(storage, entity.table)).filter(({ partitionKey }) => partitionKey === partition);
   return rows.map(({ rowKey }) => String(rowKey)).filter((key) => key === row || key.startsWith(`${row}!-`));
 }

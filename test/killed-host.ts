@@ -4,16 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { indexEntriesOf } from '../lib/define/places/index-entries.ts';
 import type { Values } from '../lib/index.ts';
-import { rotateLocalKey } from '../lib/storage/local-key-ring.ts';
-import { readRow } from '../lib/storage/rows.ts';
 import { type FunctionsHost, startFunctionsHost } from '../local/instance/functions-host.ts';
 import { signToken, startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { isQueued, showMessages } from '../local/walk/known-messages.ts';
 import { startFaultProxy } from './fault-proxy.ts';
 import { deployedApp as testApp } from './fixtures/deployed-app.ts';
 import { employees } from './fixtures/model.ts';
+import { definePlaces } from './kit/define.ts';
+import { storageKeys, storageRows } from './kit/storage.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { samplePoints } from './points.ts';
 import { testStorage } from './storage.ts';
@@ -77,7 +76,7 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
   const proxy = await startFaultProxy(testStorage(url));
   const identity = await startIdentityProvider({ folder, port: 0 });
   const keyFile = join(folder, 'keys.json');
-  await rotateLocalKey(keyFile);
+  await storageKeys.rotateLocalKey(keyFile);
   const { issuer, audience, jwksUri } = identity;
   const token = await signToken({ folder, issuer, audience, role: 'hr' });
   const settings = {
@@ -147,10 +146,10 @@ export async function openKilledHost(url: string): Promise<KilledHost> {
 
   /** Waits until the company-wide email is confirmed, which is the last step of a create. */
   async function settled(one: Values): Promise<void> {
-    const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const until = Date.now() + PATIENCE_MS;
     for (let isDone = false; !isDone && Date.now() < until; await sleep(POLL_MS * 10)) {
-      const row = indexEntry && (await readRow(world.storage, indexEntry));
+      const row = indexEntry && (await storageRows.readRow(world.storage, indexEntry));
       isDone = row?.properties.Confirmed === true && !row.properties.Claim;
     }
   }

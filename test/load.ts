@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import type { Entity } from '../lib/define/declaration/entity.ts';
 import type { Values } from '../lib/index.ts';
-import type { Storage } from '../lib/storage/storage.ts';
 import { customers, employees } from './fixtures/model.ts';
+import type { Entity } from './kit/define.ts';
+import type { Storage } from './kit/storage.ts';
 import { expectIndexesToAgree, rowsOf } from './world.ts';
 
 /** Writers over HTTP that also cause queue work, against a product that may be down at times. */

@@ -7,25 +7,18 @@ import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { Option } from 'commander';
 import pMap from 'p-map';
 import { z } from 'zod';
-import { hasCode } from '../lib/base/errors.ts';
-import { createEngine, type Engine } from '../lib/engine/engine.ts';
-import type { Position } from '../lib/engine/read/continuation.ts';
-import { scanEntities } from '../lib/engine/read/retrieve.ts';
 import { defineEntity, defineModel, interPartitionIndex, intraPartitionIndex, type Values } from '../lib/index.ts';
-import { moveSlots, resumeMoves } from '../lib/operations/move-slots.ts';
-import { type Placement, readPlacement, severalAccounts, slotsIn } from '../lib/operations/placement.ts';
-import { resourcesOf } from '../lib/operations/resources.ts';
-import { MOVE_TIMING, type MoveReport } from '../lib/operations/slot-mover.ts';
-import { verifyPage } from '../lib/operations/verify.ts';
-import { provision } from '../lib/storage/provision.ts';
-import { SLOTS } from '../lib/storage/slots.ts';
-import { openStorage, type Storage } from '../lib/storage/storage.ts';
-import { createStore } from '../lib/store/store.ts';
 import { createMemoryStorage } from '../lib/testing/index.ts';
 import { describeReport } from '../local/cli/accounts-command.ts';
 import { createCommand, run } from '../local/cli/command.ts';
 import { type Azurite, createEmulatorAccount, startAzurite } from '../local/instance/azurite.ts';
 import { createQueueWorker } from '../local/walk/queue-worker.ts';
+import { apiCalls } from './kit/api.ts';
+import { baseValues } from './kit/base.ts';
+import { type Engine, engineCore, engineRead, type Position } from './kit/engine.ts';
+import type { Internal } from './kit/internal.ts';
+import { operationsCheck, operationsModel, operationsMove } from './kit/operations.ts';
+import { type Storage, storageAccounts, storageSlots, storageTables } from './kit/storage.ts';
 
 /**
  * Adds a storage account to several ones while traffic runs, moves a part of the slots with movers that are killed at random calls, beside
@@ -105,7 +98,7 @@ async function openAccounts(kind: Options['storage'], names: readonly string[]) 
   };
   const accounts = await Promise.all(names.map(openAccount));
   const open = (count: number, process = IMMORTAL) =>
-    openStorage({
+    storageAccounts.openStorage({
       accounts: accounts.slice(0, count).map(({ connectionString, httpClient }, index) => ({
         name: names[index] ?? '',
         connectionString,
@@ -129,14 +122,14 @@ async function openAccounts(kind: Options['storage'], names: readonly string[]) 
 async function drill({ storage: kind, accounts: count, entities, share, kills, late }: Options): Promise<void> {
   const names = ['first', ...Array.from({ length: count }, (_, index) => `account${index + 2}`)];
   const { open, stop } = await openAccounts(kind, names);
-  const resources = resourcesOf(model.list, Date.now(), model);
-  await provision(open(count), resources);
+  const resources = operationsModel.resourcesOf(model.list, Date.now(), model);
+  await storageTables.provision(open(count), resources);
   const loading = openApp(open(count));
   const loadedSince = performance.now();
   await load(loading.store, entities);
   console.log(`${entities} entities in ${count} accounts, written in ${seconds(loadedSince)} s.`);
 
-  await provision(open(count + 1), resources);
+  await storageTables.provision(open(count + 1), resources);
   const app = openApp(open(count + 1));
   const before = await contentsOf(app.engine);
   const traffic = startTraffic((process) => openApp(open(count + 1, process)).store, entities, kills);
@@ -145,14 +138,14 @@ async function drill({ storage: kind, accounts: count, entities, share, kills, l
     while (!isOver) if ((await app.worker.handleVisible()) === 0) await sleep(HANDLE_EVERY_MS);
   };
   const handling = handle();
-  const placements = await readPlacement(severalAccounts(open(count + 1)));
+  const placements = await operationsMove.readPlacement(operationsMove.severalAccounts(open(count + 1)));
   console.log(`Before: ${describe(placements)}.`);
   const slots = chooseSlots(placements, share);
 
-  const timing = { ...MOVE_TIMING, lateMs: late * 1_000, holdMs: 4_000 };
+  const timing = { ...operationsMove.MOVE_TIMING, lateMs: late * 1_000, holdMs: 4_000 };
   const options = { timing, resources };
   const since = performance.now();
-  let last: MoveReport | undefined;
+  let last: Internal['MoveReport'] | undefined;
   for (let killed = 0; !last; killed += 1) {
     let calls = killed < kills ? Math.ceil(Math.random() * (killed + 1) * slots.length) : Number.POSITIVE_INFINITY;
     const mayCall = () => {
@@ -161,9 +154,13 @@ async function drill({ storage: kind, accounts: count, entities, share, kills, l
     };
     const storage = open(count + 1, { mayCall, isDead: () => calls <= 0 });
     const work =
-      killed === 0 ? moveSlots(storage, [{ slots, to: names.at(-1) ?? '' }], options) : resumeMoves(storage, options);
+      killed === 0
+        ? operationsMove.moveSlots(storage, [{ slots, to: names.at(-1) ?? '' }], options)
+        : operationsMove.resumeMoves(storage, options);
     last = await work.catch((error: unknown) => {
-      console.log(`Mover ${killed + 1} is dead after ${seconds(since)} s${hasCode(error, 'busy') ? ': busy' : ''}.`);
+      console.log(
+        `Mover ${killed + 1} is dead after ${seconds(since)} s${baseValues.hasCode(error, 'busy') ? ': busy' : ''}.`,
+      );
       return undefined;
     });
   }
@@ -172,7 +169,7 @@ async function drill({ storage: kind, accounts: count, entities, share, kills, l
   isOver = true;
   await handling;
   await app.worker.settle();
-  const placed = await readPlacement(severalAccounts(open(count + 1)));
+  const placed = await operationsMove.readPlacement(operationsMove.severalAccounts(open(count + 1)));
   console.log(`After: ${describe(placed)}, in ${took} s.`);
   for (const line of describeReport(last)) console.log(`The last mover: ${line}`);
   console.log(
@@ -201,18 +198,20 @@ function describeTimes(times: readonly number[]): string {
 
 const seconds = (since: number) => ((performance.now() - since) / 1_000).toFixed(1);
 
-const describe = (placements: readonly Placement[]) =>
-  placements.map((placement) => `${placement.account.name} ${slotsIn(placement, 'at rest').length}`).join(', ');
+const describe = (placements: readonly Internal['Placement'][]) =>
+  placements
+    .map((placement) => `${placement.account.name} ${operationsMove.slotsIn(placement, 'at rest').length}`)
+    .join(', ');
 
 /** An equal number of slots of each account. */
-function chooseSlots(placements: readonly Placement[], share: number): string[] {
-  const each = Math.round((share * SLOTS) / (placements.length - 1));
-  return placements.flatMap((placement) => slotsIn(placement, 'at rest').slice(-each));
+function chooseSlots(placements: readonly Internal['Placement'][], share: number): string[] {
+  const each = Math.round((share * storageSlots.SLOTS) / (placements.length - 1));
+  return placements.flatMap((placement) => operationsMove.slotsIn(placement, 'at rest').slice(-each));
 }
 
 function openApp(storage: Storage) {
-  const engine = createEngine(storage);
-  const store = createStore<Model['entities']>(model.list, {
+  const engine = engineCore.createEngine(storage);
+  const store = apiCalls.createStore<Model['entities']>(model.list, {
     engine: async () => engine,
     record: (_, write) => write(),
   });
@@ -310,7 +309,7 @@ function startTraffic(openStore: (process: Process) => Store, entities: number, 
       try {
         return await work(writer.store, attempt > 0);
       } catch (error) {
-        if (performance.now() > until || !(writer.isDead() || hasCode(error, 'busy'))) throw error;
+        if (performance.now() > until || !(writer.isDead() || baseValues.hasCode(error, 'busy'))) throw error;
         done.repeated += 1;
         await sleep(Math.min(100 * 2 ** attempt, 2_000));
       }
@@ -324,7 +323,7 @@ function startTraffic(openStore: (process: Process) => Store, entities: number, 
       const { department, employeeId, ...rest } = employee(index, round);
       // The reply of the first attempt may have been lost.
       const unlessDone = (code: 'duplicate-key' | 'not-found', isRepeated: boolean) => (error: unknown) => {
-        if (!isRepeated || !hasCode(error, code)) throw error;
+        if (!isRepeated || !baseValues.hasCode(error, code)) throw error;
       };
       const calls = [
         (store: Store) => store.employees.put({ department, employeeId }, rest),
@@ -368,7 +367,7 @@ type Entity = Model['list'][number];
 
 async function* scan(engine: Engine, entity: Entity): AsyncGenerator<Values> {
   for (let after: Position | undefined; ; ) {
-    const { items, next } = await scanEntities(engine, entity, { top: 500, after });
+    const { items, next } = await engineRead.scanEntities(engine, entity, { top: 500, after });
     yield* items;
     after = next;
     if (!after) return;
@@ -399,8 +398,8 @@ async function compare(
     if (round !== wanted) wrong.push(`Employee ${department}/${employeeId} is of round ${round}, not ${wanted}.`);
   }
   await pMap(model.list, async (entity) => {
-    for (let position: Parameters<typeof verifyPage>[2]['position']; ; ) {
-      const page = await verifyPage(engine, entity, { position, top: 500, repair: false, patience: 0 });
+    for (let position: Parameters<typeof operationsCheck.verifyPage>[2]['position']; ; ) {
+      const page = await operationsCheck.verifyPage(engine, entity, { position, top: 500, repair: false, patience: 0 });
       wrong.push(...page.findings.map((finding) => JSON.stringify(finding)));
       position = page.next;
       if (!position) break;

@@ -1,8 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { SELECTED } from '../lib/http/openapi-components.ts';
-import { LIST_QUERY } from '../lib/http/query.ts';
-import { EXPLANATION_TYPE } from '../lib/http/route.ts';
+import { httpDoor } from './kit/http.ts';
 
 /** The parts of the OpenAPI description that the tests read, without references. */
 export interface OpenApi {
@@ -130,7 +128,7 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
     if (!response) return `${operation.operationId} describes no status ${status}`;
     const type = headers.get('content-type') ?? '';
     // The headers are described for the response to the request itself.
-    const described = type === EXPLANATION_TYPE ? {} : response.headers;
+    const described = type === httpDoor.EXPLANATION_TYPE ? {} : response.headers;
     for (const [name, { required, schema }] of Object.entries(described ?? {})) {
       const value = headers.get(name);
       if (value === null && required) return `the header ${name} is missing`;
@@ -163,13 +161,14 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
 function selectsFields({ path }: Exchange): boolean {
   const [, query] = path.split('?', 2);
   const given = new URLSearchParams(query);
-  return Object.keys(LIST_QUERY).some((name) => given.has(name));
+  return Object.keys(httpDoor.LIST_QUERY).some((name) => given.has(name));
 }
 
 /** Without the alternatives for selected fields, which any object with some of the fields matches. */
 function withoutSelections<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value)) return value.filter((one) => one?.description !== SELECTED).map(withoutSelections) as Value;
+  if (Array.isArray(value))
+    return value.filter((one) => one?.description !== httpDoor.SELECTED).map(withoutSelections) as Value;
   return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withoutSelections(part)])) as Value;
 }
 

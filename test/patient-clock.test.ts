@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { becomeMover } from '../lib/operations/mover-hold.ts';
+import { operationsMove } from './kit/operations.ts';
 import { storageToMove } from './lib/operations/storage-to-move.ts';
 import { countTurns } from './patient-clock.ts';
 
@@ -12,7 +12,7 @@ function stall(milliseconds: number): void {
 
 test('a process that gets no processor for longer than a hold keeps the hold', async () => {
   const { storage } = await storageToMove(1);
-  const hold = await becomeMover(storage.accounts.list[0], { holdMs: 200, lateMs: 0 });
+  const hold = await operationsMove.becomeMover(storage.accounts.list[0], { holdMs: 200, lateMs: 0 });
   for (let times = 0; times < 3; times += 1) {
     stall(300);
     hold.mayWrite();

@@ -3,9 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject } from 'vitest';
-import { TIMERS } from '../lib/register-functions.ts';
-import { prefixWithHyphen } from '../lib/storage/resource-names.ts';
-import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { KEY_FILE, signToken } from '../local/instance/identity-provider.ts';
 import type { LocalApp } from '../local/instance/local-app.ts';
 import { readSecrets } from '../local/instance/secrets.ts';
@@ -14,6 +11,8 @@ import { storageOptions } from '../local/instance/storage-accounts.ts';
 import { runInProcess } from './command-in-process.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 import { IS_HOSTED_IN_PROCESS, startHostInProcess } from './host-in-process.ts';
+import { appFunctions } from './kit/api.ts';
+import { type Storage, storageAccounts, storageTables } from './kit/storage.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { runCommand } from './start-process.ts';
@@ -36,9 +35,9 @@ export type Client = (
 
 /** Names of the timer functions that run hourly or daily. */
 const timersOf = ({ model }: LocalApp) =>
-  Object.entries(TIMERS)
+  Object.entries(appFunctions.TIMERS)
     .filter(([, { schedule }]) => !schedule.startsWith('0 * '))
-    .map(([name]) => prefixWithHyphen(model.prefix, name));
+    .map(([name]) => storageTables.prefixWithHyphen(model.prefix, name));
 
 /** Kept for all test files of a process, each of which has its own modules: a description and its checker take most of a second. */
 const kept = globalThis as { openApiCheckers?: Map<string, Promise<OpenApiChecker>> };
@@ -132,7 +131,10 @@ export function useProduct(
     get keyFile() {
       return join(folder, 'keys.json');
     },
-    storage: openStorage(storageOptions([connectionString, ...further.map(testStorage)]), app.model.prefix),
+    storage: storageAccounts.openStorage(
+      storageOptions([connectionString, ...further.map(testStorage)]),
+      app.model.prefix,
+    ),
     logged,
     async runTimer(name) {
       const headers = { 'content-type': 'application/json', 'x-functions-key': (await readSecrets(folder)).hostKey };

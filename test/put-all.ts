@@ -1,7 +1,6 @@
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import type { Engine } from '../lib/engine/engine.ts';
-import { writeBatch } from '../lib/engine/write/entity-batch.ts';
 import { type BatchDone, RowkeyError } from '../lib/index.ts';
+import type { Entity } from './kit/define.ts';
+import { type Engine, engineWrite } from './kit/engine.ts';
 
 /** Puts many entities in one batch, and returns the outcome or error of each. */
 export async function putAll(
@@ -9,7 +8,7 @@ export async function putAll(
   entity: Entity,
   list: readonly unknown[],
 ): Promise<(BatchDone['outcome'] | RowkeyError)[]> {
-  const outcomes = await writeBatch(
+  const outcomes = await engineWrite.writeBatch(
     engine,
     entity,
     list.map((put) => ({ put })),

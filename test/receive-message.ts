@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Message } from '../lib/engine/reconcile/hold.ts';
-import type { Storage } from '../lib/storage/storage.ts';
+import type { Message } from './kit/engine.ts';
+import type { Storage } from './kit/storage.ts';
 
 /** Receives the next message of a queue, as a host does, with the receipt to delete it. */
 export async function receiveMessage(

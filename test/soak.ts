@@ -4,8 +4,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { createPace } from '../lib/base/pace.ts';
-import { openStorage } from '../lib/storage/storage.ts';
 import { createCommand, run } from '../local/cli/command.ts';
 import { walkPages } from '../local/cli/walk-pages.ts';
 import { createEmulatorAccount, formatConnectionString } from '../local/instance/azurite.ts';
@@ -15,6 +13,8 @@ import { type Product, startProduct } from '../local/instance/start-product.ts';
 import { PNG } from '../local/walk/png.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
+import { baseValues } from './kit/base.ts';
+import { storageAccounts } from './kit/storage.ts';
 
 interface Options {
   readonly seconds: string;
@@ -110,7 +110,7 @@ async function soak({ callers, build, ...options }: Options): Promise<void> {
     await sampling;
     const drained = await drain(product, folder);
     const operator = await signToken({ ...common, role: ['operator', 'hr'] });
-    const target = { url: product.url, root: '/api', token: operator, pace: createPace() };
+    const target = { url: product.url, root: '/api', token: operator, pace: baseValues.createPace() };
     let found = 0;
     for (const entity of ['employees', 'departments', 'customers']) {
       const path = `/api/operations/verify/${entity}?top=200`;
@@ -203,7 +203,7 @@ async function hostMegabytes(): Promise<number> {
 /** Seconds until no queue holds a message. */
 async function drain({ instance }: Product, folder: string): Promise<number> {
   const { storageKey } = await readSecrets(folder);
-  const storage = openStorage({
+  const storage = storageAccounts.openStorage({
     connectionString: formatConnectionString(createEmulatorAccount(storageKey), instance),
   });
   const since = Date.now();

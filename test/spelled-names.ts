@@ -1,4 +1,4 @@
-import { ENGINE_NAMES, FENCE_HEAD, KEY_NAMES, MARK_HEAD } from '../lib/base/engine-names.ts';
+import { baseValues } from './kit/base.ts';
 
 /** Ids of moves: of an earlier release, and as a value with the id of this one. */
 const MOVE_IDS = ['mwy512yl949b8d40', '!mmwy512yl949b8d40'];
@@ -11,8 +11,8 @@ function spell(name: string): readonly string[] {
 /** For each name of the engine, the values that would spell it. */
 export const SPELLED_NAMES: readonly string[] = [
   ...new Set([
-    ...KEY_NAMES.flatMap(spell),
-    ...ENGINE_NAMES,
-    ...[FENCE_HEAD, MARK_HEAD].flatMap((head) => MOVE_IDS.map((id) => head + id)),
+    ...baseValues.KEY_NAMES.flatMap(spell),
+    ...baseValues.ENGINE_NAMES,
+    ...[baseValues.FENCE_HEAD, baseValues.MARK_HEAD].flatMap((head) => MOVE_IDS.map((id) => head + id)),
   ]),
 ];

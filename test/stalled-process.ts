@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { defineEntity, interPartitionIndex } from '../lib/define.ts';
-import type { Engine, Timing } from '../lib/engine/engine.ts';
 import { faultyHttpClient, interruptedHttpClient, type Point } from './faulty-http-client.ts';
 import { deploy } from './fixtures/deploy.ts';
+import type { Engine, Timing } from './kit/engine.ts';
 import { expectIndexesToAgree, type World } from './world.ts';
 
 /** Deterministic schedules: one process stalls before a storage call while others run. Each holds one rule of docs/consistency.md. */

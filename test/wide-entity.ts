@@ -1,17 +1,14 @@
 import { beforeAll } from 'vitest';
 import { z } from 'zod';
-import { pick } from '../lib/base/values.ts';
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import type { Finding } from '../lib/define/declaration/finding.ts';
-import { readEntity } from '../lib/engine/read/retrieve.ts';
-import { createEntity } from '../lib/engine/write/entity-store.ts';
-import { toPlain } from '../lib/engine/write/stored-values.ts';
 import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../lib/index.ts';
-import { type VerifyPosition, verifyPage } from '../lib/operations/verify.ts';
-import { explain } from '../lib/storage/explain.ts';
 import { allPages } from './all-pages.ts';
 import { deploy } from './fixtures/deploy.ts';
 import { rowKeysOf as keysOf } from './further-rows-contract.ts';
+import { baseValues } from './kit/base.ts';
+import type { Entity, Finding } from './kit/define.ts';
+import { engineRead, engineWrite } from './kit/engine.ts';
+import { operationsCheck, type VerifyPosition } from './kit/operations.ts';
+import { storageAccounts } from './kit/storage.ts';
 import { openWorld, type World } from './world.ts';
 import type { WriteSubject } from './write-contract.ts';
 
@@ -94,18 +91,21 @@ export function tested(over: Values = {}): Values {
   return { plant: 'Oslo', testId, ...numbered(480, `of ${testId}`), m1979: testId, m1980: 'z', ...over };
 }
 export function numbered(count: number, value: unknown, first = 1): Values {
-  return pick(Object.fromEntries(names.map((name) => [name, value])), names.slice(first - 1, first - 1 + count));
+  return baseValues.pick(
+    Object.fromEntries(names.map((name) => [name, value])),
+    names.slice(first - 1, first - 1 + count),
+  );
 }
-export const create = (one: Values, entity: Entity = tests) => createEntity(world.engine, entity, one);
+export const create = (one: Values, entity: Entity = tests) => engineWrite.createEntity(world.engine, entity, one);
 export const read = (one: Values, entity: Entity = tests, select?: readonly string[]) =>
-  readEntity(world.engine, entity, one, { select });
+  engineRead.readEntity(world.engine, entity, one, { select });
 export const whole = async (one: Values, entity: Entity = tests) =>
-  toPlain(world.engine, entity, (await read(one, entity)).values);
+  engineWrite.toPlain(world.engine, entity, (await read(one, entity)).values);
 export const rowKeysOf = (one: Values, entity: Entity = tests) => keysOf(world, entity, one);
 export const verify = async (repair: boolean): Promise<readonly Finding[]> => {
   const options = { top: 1_000, repair, patience: 10, maxTransactions: 100_000 };
   const pages = await allPages((position: VerifyPosition | undefined) =>
-    verifyPage(world.engine, tests, { ...options, position }),
+    operationsCheck.verifyPage(world.engine, tests, { ...options, position }),
   );
   return pages.flatMap(({ findings }) => findings);
 };
@@ -118,7 +118,7 @@ export const subject: WriteSubject = {
 };
 /** What a piece of work reads and writes, without executing its writes. */
 export async function stepsOf(work: () => Promise<unknown>) {
-  const steps = await explain(work);
+  const steps = await storageAccounts.explain(work);
   const actions = steps.flatMap((step) => ('write' in step && step.write === 'rows' ? step.actions : []));
   const kinds = steps.map((step) => ('read' in step ? step.read : step.write));
   return { rows: actions.map(({ kind, row }) => `${kind} ${row}`), kinds };

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { createEntity } from '../lib/engine/write/entity-store.ts';
 import { employees } from './fixtures/model.ts';
+import { engineWrite } from './kit/engine.ts';
 import { expectIndexesToAgree, openWorld, somebody } from './world.ts';
 
 const world = await openWorld(import.meta.url);
@@ -20,7 +20,7 @@ const disagreement = () =>
   );
 
 test('reports a leftover index row, and nothing else, as long as the row exists', async () => {
-  await createEntity(world.engine, employees, somebody());
+  await engineWrite.createEntity(world.engine, employees, somebody());
   await world.settle();
   expect(await disagreement()).toBeUndefined();
   await leave('1');

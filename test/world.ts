@@ -3,19 +3,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, inject } from 'vitest';
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import { createEngine, type Engine, type Timing } from '../lib/engine/engine.ts';
-import type { Message } from '../lib/engine/reconcile/hold.ts';
 import type { Values } from '../lib/index.ts';
-import { createRekey } from '../lib/operations/rekey.ts';
-import { resourcesOf } from '../lib/operations/resources.ts';
-import { createLocalKeyRing, rotateLocalKey } from '../lib/storage/local-key-ring.ts';
-import { provision } from '../lib/storage/provision.ts';
-import { openStorage, type Storage } from '../lib/storage/storage.ts';
 import { compareStored } from '../local/walk/compare-stored.ts';
 import { isQueued, httpClient as knowingClient } from '../local/walk/known-messages.ts';
 import { createQueueWorker, parsed } from '../local/walk/queue-worker.ts';
 import { model } from './fixtures/model.ts';
+import type { Entity } from './kit/define.ts';
+import { type Engine, engineCore, type Message, type Timing } from './kit/engine.ts';
+import { operationsModel } from './kit/operations.ts';
+import { type Storage, storageAccounts, storageKeys, storageTables } from './kit/storage.ts';
 import { testStorage } from './storage.ts';
 
 export { rowsOf } from '../local/walk/compare-stored.ts';
@@ -92,19 +88,19 @@ export async function openWorld(
       httpClient,
     }));
     const [only] = accounts;
-    return openStorage(accounts.length === 1 && only ? only : { accounts }, prefix);
+    return storageAccounts.openStorage(accounts.length === 1 && only ? only : { accounts }, prefix);
   };
   const storage = open(knowingClient);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);
-  await rotateLocalKey(keyFile);
-  const keys = createLocalKeyRing(keyFile);
-  await provision(storage, resourcesOf(entities, Date.now(), { queueParts }));
+  await storageKeys.rotateLocalKey(keyFile);
+  const keys = storageKeys.createLocalKeyRing(keyFile);
+  await storageTables.provision(storage, operationsModel.resourcesOf(entities, Date.now(), { queueParts }));
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
-  const engine = createEngine(storage, { timing: PATIENT, keys, queueParts });
+  const engine = engineCore.createEngine(storage, { timing: PATIENT, keys, queueParts });
   const consumer = {
     get engine() {
-      return rekeyed ? { ...engine, rekey: createRekey([rekeyed()]) } : engine;
+      return rekeyed ? { ...engine, rekey: operationsModel.createRekey([rekeyed()]) } : engine;
     },
     get entities() {
       return rekeyed ? [...entities.filter(({ name }) => name !== rekeyed().name), rekeyed()] : entities;
@@ -163,12 +159,12 @@ export async function openWorld(
   const engineThrough = (httpClient: HttpClient, timing = PATIENT) => {
     // A process that has had a response of storage before.
     const { clock } = storage;
-    return createEngine({ ...open(httpClient), clock }, { timing, keys, queueParts });
+    return engineCore.createEngine({ ...open(httpClient), clock }, { timing, keys, queueParts });
   };
   return {
     storage,
     engine,
-    queued: createEngine(storage, { timing: PATIENT, keys, queueParts, settleInline: 0 }),
+    queued: engineCore.createEngine(storage, { timing: PATIENT, keys, queueParts, settleInline: 0 }),
     keyFile,
     engineThrough,
     logged,

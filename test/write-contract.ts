@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import type { Entity } from '../lib/define/declaration/entity.ts';
-import type { Engine } from '../lib/engine/engine.ts';
-import { readEntity } from '../lib/engine/read/retrieve.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../lib/engine/write/entity-store.ts';
 import type { Values } from '../lib/index.ts';
 import { expectRetried, outcomeOf, tryFaults, UNANSWERED_INSERT } from './fault-driver.ts';
 import type { Fault } from './faulty-http-client.ts';
+import type { Entity } from './kit/define.ts';
+import { type Engine, engineRead, engineWrite } from './kit/engine.ts';
 import { countTried } from './tried-faults.ts';
 import { expectIndexesToAgree, type World } from './world.ts';
 
@@ -36,23 +34,23 @@ interface Change {
 
 export const creating = (entity: Entity, change: Partial<Change> = {}): Change => ({
   prepare: async () => undefined,
-  act: (engine, one) => createEntity(engine, entity, one),
+  act: (engine, one) => engineWrite.createEntity(engine, entity, one),
   after: (one) => one,
   unanswered: UNANSWERED_INSERT,
   ...change,
 });
 export const patching = (entity: Entity, fields: Values, change: Partial<Change> = {}): Change => ({
-  act: (engine, one) => patchEntity(engine, entity, one, fields),
+  act: (engine, one) => engineWrite.patchEntity(engine, entity, one, fields),
   after: (one) => ({ ...one, ...fields }),
   ...change,
 });
 export const replacing = (entity: Entity, next: (one: Values) => Values, change: Partial<Change> = {}): Change => ({
-  act: (engine, one) => replaceEntity(engine, entity, one, next(one)),
+  act: (engine, one) => engineWrite.replaceEntity(engine, entity, one, next(one)),
   after: next,
   ...change,
 });
 export const deleting = (entity: Entity): Change => ({
-  act: (engine, one) => deleteEntity(engine, entity, one),
+  act: (engine, one) => engineWrite.deleteEntity(engine, entity, one),
   after: () => undefined,
 });
 
@@ -60,7 +58,7 @@ export const deleting = (entity: Entity): Change => ({
 export function testWrites(subject: WriteSubject, changes: Readonly<Record<string, Change>>): void {
   const { world, entity, what, newcomer } = subject;
   const stateOf = async (one: Values) => plainOf(await wholeOf(subject, one).catch(() => undefined));
-  const create = (one: Values) => createEntity(world().engine, entity, one);
+  const create = (one: Values) => engineWrite.createEntity(world().engine, entity, one);
 
   describe('any fault at any call', () => {
     test.each(Object.entries(changes))(
@@ -96,5 +94,5 @@ const plainOf = (values: Values | undefined): unknown =>
 
 /** Reads an entity as its subject does. */
 export async function wholeOf({ world, entity, whole }: WriteSubject, one: Values, of = entity): Promise<Values> {
-  return whole ? whole(one, of) : (await readEntity(world().engine, of, one)).values;
+  return whole ? whole(one, of) : (await engineRead.readEntity(world().engine, of, one)).values;
 }

@@ -1,11 +1,11 @@
 import { dirname } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { compileTemplate } from '../../lib/define/keys/key-template.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
 import { deployedApp } from '../../local/instance/deployed-app.ts';
 import { loadSamples } from '../../local/packs/load-samples.ts';
 import { model } from '../../model/model.ts';
+import { defineKeys } from '../../test/kit/define.ts';
+import { engineCore } from '../../test/kit/engine.ts';
+import { operationsModel } from '../../test/kit/operations.ts';
 import { useProduct } from '../../test/product.ts';
 
 const product = useProduct(import.meta.url, { app: deployedApp });
@@ -16,9 +16,9 @@ beforeAll(async () => {
 test('another key of employees is rejected until npm run purge has deleted them with all they left elsewhere', async () => {
   const { run, storage } = product;
   const changed = model.list.map((entity) =>
-    entity.name === 'employees' ? { ...entity, row: compileTemplate('{employeeId}') } : entity,
+    entity.name === 'employees' ? { ...entity, row: defineKeys.compileTemplate('{employeeId}') } : entity,
   );
-  const guard = () => guardModel(createEngine(storage), changed, undefined);
+  const guard = () => operationsModel.guardModel(engineCore.createEngine(storage), changed, undefined);
   const rowsIn = async (table: string) => (await Array.fromAsync(storage.table(table).listEntities())).length;
   const ofEmployees = ['employeesbyemail', 'employeesbyid', 'employeesbylastname'];
 

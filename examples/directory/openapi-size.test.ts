@@ -1,10 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { defineModel } from '../../lib/define.ts';
-import { describeRoutes } from '../../lib/http/openapi.ts';
-import { tagOf } from '../../lib/http/route.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
 import { model } from '../../model/model.ts';
+import { httpDoor } from '../../test/kit/http.ts';
 import { directory } from './directory.ts';
 
 const alone = defineModel({
@@ -15,10 +13,10 @@ const alone = defineModel({
 
 /** Bytes, and bytes on the wire. */
 test.each([
-  ['all example packs', createRoutes(model), 333_000, 31_300],
-  ['this pack', createRoutes(alone), 223_000, 23_900],
+  ['all example packs', httpDoor.createRoutes(model), 333_000, 31_300],
+  ['this pack', httpDoor.createRoutes(alone), 223_000, 23_900],
 ] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
-  const text = JSON.stringify(describeRoutes(routes));
+  const text = JSON.stringify(httpDoor.describeRoutes(routes));
   const hint =
     'an entity adds about 11 kB, and 700 compressed: raise the bound for a new one, or by the size of a new route';
   expect(text.length, hint).toBeLessThan(most);
@@ -26,9 +24,12 @@ test.each([
 });
 
 test('the description of each tag has at most 78 kB', () => {
-  const routes = createRoutes(model);
-  const sizes = [...new Set(routes.map(tagOf))].map((tag) => {
-    return [tag, JSON.stringify(describeRoutes(routes.filter((route) => tagOf(route) === tag))).length] as const;
+  const routes = httpDoor.createRoutes(model);
+  const sizes = [...new Set(routes.map(httpDoor.tagOf))].map((tag) => {
+    return [
+      tag,
+      JSON.stringify(httpDoor.describeRoutes(routes.filter((route) => httpDoor.tagOf(route) === tag))).length,
+    ] as const;
   });
   expect(sizes.length).toBeGreaterThan(10);
   expect(sizes.filter(([, bytes]) => bytes > 78_000)).toEqual([]);

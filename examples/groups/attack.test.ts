@@ -1,16 +1,13 @@
 import fc from 'fast-check';
 import { expect, inject, test } from 'vitest';
-import { omit, pick } from '../../lib/base/values.ts';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { describeRoutes } from '../../lib/http/openapi.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { literal } from '../../lib/storage/row-query.ts';
-import type { Storage } from '../../lib/storage/storage.ts';
 import { model as packs } from '../../model/model.ts';
 import { openAccessApp, type Reply } from '../../test/access-app.ts';
 import { aligned, attacksOn, SEEN } from '../../test/attack.ts';
+import { baseValues } from '../../test/kit/base.ts';
+import { definePlaces, type LinkedModel } from '../../test/kit/define.ts';
+import { httpDoor } from '../../test/kit/http.ts';
+import { operationsModel } from '../../test/kit/operations.ts';
+import { type Storage, storageRows } from '../../test/kit/storage.ts';
 import { type OpenApi, withoutReferences } from '../../test/openapi.ts';
 import { IS_EVERY_POINT } from '../../test/points.ts';
 import { aimedAttacks, valuesByField } from '../../test/rules/aimed-attacks.ts';
@@ -34,7 +31,7 @@ const IS_WHOLE = REQUESTS > USUAL;
 /** Every row of every table, by its key. */
 async function dump(storage: Storage, { list }: LinkedModel): Promise<Map<string, string>> {
   const rows = new Map<string, string>();
-  for (const table of resourcesOf(list, Date.now()).tables)
+  for (const table of operationsModel.resourcesOf(list, Date.now()).tables)
     for await (const row of storage.table(table).listEntities())
       rows.set(JSON.stringify([table, row.partitionKey, row.rowKey]), JSON.stringify(row));
   return rows;
@@ -46,7 +43,7 @@ async function readAll(store: AnyStore, { list }: LinkedModel, partitions: reado
   for (const entity of list.filter(
     ({ series, partition, keyFields }) => !series && partition.fields.every((field) => keyFields.includes(field)),
   )) {
-    const known = partitions.map(({ values }) => pick(values, entity.partition.fields));
+    const known = partitions.map(({ values }) => baseValues.pick(values, entity.partition.fields));
     const given = new Map(known.map((one) => [JSON.stringify(one), one]));
     for (const partition of given.values()) {
       const isOne = entity.partition.fields.every(
@@ -117,8 +114,8 @@ test.each(models)(
 
     const before = await dump(app.storage, model);
     const first = await readAll(store, model, stored);
-    const routes = createRoutes(model).filter(({ isUndescribed }) => !isUndescribed);
-    const openapi = withoutReferences(describeRoutes(routes)) as unknown as OpenApi;
+    const routes = httpDoor.createRoutes(model).filter(({ isUndescribed }) => !isUndescribed);
+    const openapi = withoutReferences(httpDoor.describeRoutes(routes)) as unknown as OpenApi;
     const fields = valuesByField(model, stored, callers);
     const described = attacksOn(openapi, { restricted: [], stored: fields });
     const attacks = fc.sample(fc.tuple(fc.nat(), fc.oneof(described, aimedAttacks(stored, fields))), {
@@ -181,7 +178,7 @@ async function expectUnchanged({ before, after, store, stored, fixed }: Compared
   // A row of another entity may have copies, and change with that entity.
   const isOfOther = (text: string) => changeable.some(({ mark }) => text.includes(mark));
   for (const { entity, values, mark } of fixed) {
-    const { table, partition, row } = addressOf(entity, values);
+    const { table, partition, row } = definePlaces.addressOf(entity, values);
     const place = JSON.stringify([table, partition, row]);
     const own = [...before].filter(([id, text]) => id === place || (text.includes(mark) && !isOfOther(text)));
     for (const [id, text] of own) {
@@ -191,7 +188,7 @@ async function expectUnchanged({ before, after, store, stored, fixed }: Compared
     }
     for (const [field, { public: isPublic }] of Object.entries(entity.attachments)) {
       if (isPublic) continue;
-      const file = await store[entity.name].files[field].get(pick(values, entity.keyFields));
+      const file = await store[entity.name].files[field].get(baseValues.pick(values, entity.keyFields));
       expect(await file.blob.text()).toContain(mark);
     }
   }
@@ -272,12 +269,16 @@ const KEY_BOUNDS = {
 /** The rows that the service opens for a signature of one partition. The emulator opens the whole table. */
 function keysOf(token: URLSearchParams): string {
   return Object.entries(KEY_BOUNDS)
-    .flatMap(([name, comparison]) => (token.has(name) ? [`${comparison} ${literal(token.get(name) ?? '')}`] : []))
+    .flatMap(([name, comparison]) =>
+      token.has(name) ? [`${comparison} ${storageRows.literal(token.get(name) ?? '')}`] : [],
+    )
     .join(' and ');
 }
 
 function withoutClaim(row: string): string {
-  return JSON.stringify(omit(row === '' ? {} : JSON.parse(row), ['etag', 'timestamp', 'Claim', 'ClaimExpires']));
+  return JSON.stringify(
+    baseValues.omit(row === '' ? {} : JSON.parse(row), ['etag', 'timestamp', 'Claim', 'ClaimExpires']),
+  );
 }
 
 function decode(text: string): string | undefined {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
 import type { UnlimitedStore } from '../../lib/index.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { makeExampleRequests } from '../../local/packs/example-requests.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp } from '../../test/access-app.ts';
+import { apiCalls } from '../../test/kit/api.ts';
 import { model } from './model.ts';
 
 /** What the rules of the model let each user do. What its functions and its page do is in page.test.ts. */
@@ -23,7 +23,7 @@ let store: UnlimitedStore<typeof model.entities>;
 beforeAll(async () => {
   app = await openAccessApp(import.meta.url, model, { now });
   const record = <Result>(_by: string, write: () => Promise<Result>) => write();
-  store = createStore(model.list, { engine: async () => app.engine, limits: [], record });
+  store = apiCalls.createStore(model.list, { engine: async () => app.engine, limits: [], record });
   expect(await send(ann, 'groups', { groupId, ownerId: 'ann', name: 'Flat' })).toBe(201);
   expect(await send(ann, 'members', { groupId, userId: 'ann', name: 'ann@contoso.com' })).toBe(201);
 });

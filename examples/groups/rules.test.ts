@@ -1,15 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
-import { isIndexed } from '../../lib/define/places/index-entries.ts';
-import { indexFields, isOfMany } from '../../lib/define/places/index-range.ts';
-import type { Route } from '../../lib/http/route.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
 import type { Values } from '../../lib/index.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { model as packs } from '../../model/model.ts';
 import { openAccessApp, type Reply } from '../../test/access-app.ts';
+import { baseValues } from '../../test/kit/base.ts';
+import { definePlaces, type Entity, type LinkedModel } from '../../test/kit/define.ts';
+import { httpDoor, type Route } from '../../test/kit/http.ts';
 import { IS_EVERY_POINT, sampleItems } from '../../test/points.ts';
 import { callersOf, DeclaredRules, pathOf } from '../../test/rules/declared-rules.ts';
 import type { Caller } from '../../test/rules/evaluator.ts';
@@ -62,7 +58,7 @@ function wholeWorld(model: LinkedModel, name: string): Promise<World> {
 }
 
 const ids = (entity: Entity, items: readonly Values[] = []) =>
-  [...new Set(items.map((item) => JSON.stringify(pick(item, entity.keyFields))))].sort();
+  [...new Set(items.map((item) => JSON.stringify(baseValues.pick(item, entity.keyFields))))].sort();
 
 /** The values of some fields, once for each element of a list. */
 function selections(values: Values, fields: readonly string[]): Values[] {
@@ -85,7 +81,7 @@ async function compareWithEvaluator({ ask, stored }: World, { list }: LinkedMode
       const isShown = rules.may(caller, 'read', one);
       expect(status, `GET ${pathOf(one)} by ${JSON.stringify(caller)}`).toBe(isShown ? 200 : hasRole ? 404 : 403);
       // The counts of a series are the sums of all writes of its span.
-      if (isShown && !entity.series) expect(one.values).toMatchObject(pick(body, Object.keys(one.values)));
+      if (isShown && !entity.series) expect(one.values).toMatchObject(baseValues.pick(body, Object.keys(one.values)));
       if (isShown) shown += 1;
     }
     if (!hasRole || entity.series) continue;
@@ -99,15 +95,15 @@ async function compareWithEvaluator({ ask, stored }: World, { list }: LinkedMode
     };
     const { fields } = entity.partition;
     if (fields.every((field) => entity.keyFields.includes(field)))
-      for (const partition of distinct(all.map((values) => pick(values, fields))))
+      for (const partition of distinct(all.map((values) => baseValues.pick(values, fields))))
         await compare(
           { range: entity.name, partition },
           all.filter((values) => has(values, partition)),
         );
     for (const [by, index] of Object.entries(entity.indexes)) {
-      const indexed = all.filter((values) => isIndexed(index, values));
-      const needed = indexFields(entity, index);
-      if (!isOfMany(entity, index) || needed.some((field) => entity.access.restricted?.[field])) continue;
+      const indexed = all.filter((values) => definePlaces.isIndexed(index, values));
+      const needed = definePlaces.indexFields(entity, index);
+      if (!definePlaces.isOfMany(entity, index) || needed.some((field) => entity.access.restricted?.[field])) continue;
       for (const given of distinct(indexed.flatMap((values) => selections(values, needed))))
         await compare(
           { by, entity: entity.name, values: given },
@@ -154,9 +150,9 @@ function changesOf(one: Marked, canCreate: boolean): [string, string, unknown?][
   const { entity, values } = one;
   const { name, keyFields, attachments, series } = entity;
   const at = pathOf(one);
-  const key = pick(values, keyFields);
+  const key = baseValues.pick(values, keyFields);
   const fields = Object.keys(entity.schema.shape).filter((field) => !entity.decidedFields.includes(field));
-  const changed = pick(
+  const changed = baseValues.pick(
     values,
     fields.filter((field) => !keyFields.includes(field)),
   );
@@ -178,15 +174,19 @@ function changesOf(one: Marked, canCreate: boolean): [string, string, unknown?][
     ...(canCreate
       ? []
       : ([
-          ['PUT', at, pick(values, fields)],
-          ['POST', name, pick(values, fields)],
-          ['POST', `${name}/batch`, { actions: [{ put: pick(values, fields) }, { create: pick(values, fields) }] }],
-          transact({ put: pick(values, fields) }),
-          transact({ create: pick(values, fields) }),
+          ['PUT', at, baseValues.pick(values, fields)],
+          ['POST', name, baseValues.pick(values, fields)],
+          [
+            'POST',
+            `${name}/batch`,
+            { actions: [{ put: baseValues.pick(values, fields) }, { create: baseValues.pick(values, fields) }] },
+          ],
+          transact({ put: baseValues.pick(values, fields) }),
+          transact({ create: baseValues.pick(values, fields) }),
         ] satisfies [string, string, unknown?][])),
     ...(entity.archive ? ([['POST', `${at}/archive`]] satisfies [string, string][]) : []),
     ...(entity.movable.length > 0
-      ? ([['POST', `${at}/move`, pick({ ...values, ...changed }, entity.movable)]] satisfies [
+      ? ([['POST', `${at}/move`, baseValues.pick({ ...values, ...changed }, entity.movable)]] satisfies [
           string,
           string,
           unknown,
@@ -228,7 +228,7 @@ describe.each(sampleItems(Object.keys(MODELS), 'model'))('%s', (name) => {
       const other = await openWorld(model);
       expect(other.stored.map((one) => pathOf(one))).toEqual(whole.stored.map((one) => pathOf(one)));
       for (const one of hidden.toReversed())
-        await other.store[one.entity.name].delete(pick(one.values, one.entity.keyFields));
+        await other.store[one.entity.name].delete(baseValues.pick(one.values, one.entity.keyFields));
       const compare = async (method: string, path: string, body?: unknown) => {
         const [seen, there] = [
           await whole.ask(caller, method as 'GET', path, body),
@@ -242,10 +242,12 @@ describe.each(sampleItems(Object.keys(MODELS), 'model'))('%s', (name) => {
         for (const { name: of } of model.list.filter(({ lookup }) => lookup)) await ask(caller, 'GET', of);
       }
       let compared = 0;
-      const reads = createRoutes(model).filter(
-        ({ method, path, isUndescribed, entity }) =>
-          method === 'GET' && entity && !isUndescribed && !/status|uploads|operations/.test(path),
-      );
+      const reads = httpDoor
+        .createRoutes(model)
+        .filter(
+          ({ method, path, isUndescribed, entity }) =>
+            method === 'GET' && entity && !isUndescribed && !/status|uploads|operations/.test(path),
+        );
       for (const route of reads)
         for (const path of sampleItems(pathsOf(route, whole.stored), 'path', PATHS)) {
           await compare('GET', path);
@@ -256,7 +258,7 @@ describe.each(sampleItems(Object.keys(MODELS), 'model'))('%s', (name) => {
       for (const one of byEntity.flatMap((some = []) => some.slice(0, TARGETS))) {
         const canCreate = rules.may(caller, 'create', one);
         for (const change of changesOf(one, canCreate)) await compare(...change);
-        const found = await whole.store[one.entity.name].get(pick(one.values, one.entity.keyFields));
+        const found = await whole.store[one.entity.name].get(baseValues.pick(one.values, one.entity.keyFields));
         expect(found?.values, pathOf(one)).toEqual(one.values);
       }
       if (IS_EVERY_POINT)

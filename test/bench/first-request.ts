@@ -4,14 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Model } from '../../lib/index.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { startAzurite } from '../../local/instance/azurite.ts';
 import { type FunctionsHost, startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { model } from '../fixtures/model.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
 import { send } from './http.ts';
 
 /** Milliseconds. */
@@ -61,9 +59,12 @@ export async function startSurroundings(model: Model) {
   });
   const identity = await startIdentityProvider({ folder });
   const keyFile = join(folder, 'keys.json');
-  await rotateLocalKey(keyFile);
+  await storageKeys.rotateLocalKey(keyFile);
   const connectionString = azurite.connectionString();
-  await provision(openStorage({ connectionString }), resourcesOf(model.list, Date.now()));
+  await storageTables.provision(
+    storageAccounts.openStorage({ connectionString }),
+    operationsModel.resourcesOf(model.list, Date.now()),
+  );
   const { issuer, audience, jwksUri } = identity;
   return {
     token: await signToken({ folder, issuer, audience, role: 'hr' }),

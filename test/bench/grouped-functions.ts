@@ -1,8 +1,8 @@
 import { app, type HttpFunctionOptions } from '@azure/functions';
-import { createRoutes } from '../../lib/http/routes.ts';
 import { createRowkey, type FunctionsApp, fromEnvironment, registerFunctions } from '../../lib/index.ts';
-import { API } from '../../lib/register-functions.ts';
 import { model } from '../../model/model.ts';
+import { appFunctions } from '../kit/api.ts';
+import { httpDoor } from '../kit/http.ts';
 
 /** The app of this repository with several functions for the API in place of one, in the grouping that GROUPING names. */
 
@@ -16,7 +16,7 @@ const GROUPINGS: Readonly<Record<string, (path: string) => string>> = {
 function register(name: string, options: HttpFunctionOptions): void {
   const templateOf = GROUPINGS[process.env.GROUPING ?? 'one'];
   if (!templateOf) throw new Error(`GROUPING is one of ${Object.keys(GROUPINGS).join(', ')}.`);
-  const routes = name === API.root ? createRoutes(model) : [];
+  const routes = name === appFunctions.API.root ? httpDoor.createRoutes(model) : [];
   if (routes.length === 0) app.http(name, options);
   const groups = Map.groupBy(routes, ({ path }) => templateOf(path));
   let count = 0;

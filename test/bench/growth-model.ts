@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
 import {
   defineEntity,
   defineModel,
@@ -8,6 +7,7 @@ import {
   interPartitionIndex,
   intraPartitionIndex,
 } from '../../lib/define.ts';
+import type { Entity } from '../kit/define.ts';
 
 /** The entities of the benchmarks of growth. Each of their tables has one purpose. */
 

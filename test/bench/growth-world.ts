@@ -2,12 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { TableClient, type TableEntity } from '@azure/data-tables';
 import type { ContainerClient } from '@azure/storage-blob';
-import { createEngine, type Engine } from '../../lib/engine/engine.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { openStorage, type Storage } from '../../lib/storage/storage.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { startAzurite } from '../../local/instance/azurite.ts';
+import { apiCalls } from '../kit/api.ts';
+import { type Engine, engineCore } from '../kit/engine.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { type Storage, storageAccounts, storageTables } from '../kit/storage.ts';
 import { model } from './growth-model.ts';
 import { createPlainCode, createPlainResources, type PlainCode } from './plain.ts';
 
@@ -32,11 +31,11 @@ export async function openGrowthWorld(): Promise<GrowthWorld> {
   const azurite = await startAzurite({ folder: undefined, accounts: [account] });
   const connectionString = azurite.connectionString();
   const { httpClient, bytes } = countBytes();
-  const storage = openStorage({ connectionString, httpClient }, model.prefix);
-  await provision(storage, resourcesOf(model.list, Date.now()));
+  const storage = storageAccounts.openStorage({ connectionString, httpClient }, model.prefix);
+  await storageTables.provision(storage, operationsModel.resourcesOf(model.list, Date.now()));
   const plainTables = new Map<string, TableClient>();
   return {
-    store: openStore(createEngine(storage)),
+    store: openStore(engineCore.createEngine(storage)),
     storage,
     bytes,
     plainTable(name) {
@@ -55,7 +54,7 @@ export async function openGrowthWorld(): Promise<GrowthWorld> {
 
 function openStore(engine: Engine) {
   // Without the audit log, which costs each write one transaction at every size.
-  return createStore<typeof model.entities>(model.list, {
+  return apiCalls.createStore<typeof model.entities>(model.list, {
     engine: async () => engine,
     record: (_by, write) => write(),
   });

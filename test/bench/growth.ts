@@ -1,9 +1,8 @@
 import { odata, type TableEntity, type TransactionAction } from '@azure/data-tables';
 import pMap from 'p-map';
-import { grantFor } from '../../lib/access/grant.ts';
-import { buildKey } from '../../lib/define/keys/key-template.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
-import { tableSasSigner } from '../../lib/storage/table-sas.ts';
+import { accessChecks } from '../kit/access.ts';
+import { defineKeys } from '../kit/define.ts';
+import { storageAccounts, storageKeys } from '../kit/storage.ts';
 import { residents, toEntity } from './growth-model.ts';
 import { type GrowthWorld, withoutSystemProperties } from './growth-world.ts';
 import { compare, type Result, repeat } from './measure.ts';
@@ -43,7 +42,7 @@ export async function measureGrowth(world: GrowthWorld, sizes: readonly number[]
     await fill(world, template, { from: filled, to: entities });
     filled = entities;
     for (const [operation, { product, plain }] of Object.entries(operationsOn(world, template, entities))) {
-      const { transactions } = await measureCost(async (cost) => {
+      const { transactions } = await storageAccounts.measureCost(async (cost) => {
         await product();
         return cost;
       });
@@ -76,7 +75,7 @@ function operationsOn(
       return page;
     return undefined;
   };
-  const signer = tableSasSigner(storage);
+  const signer = storageKeys.tableSasSigner(storage);
   const signPlain = plainSigner(storage.connectionString);
   const granted = (id: number) => ({ table: 'residents', partition: TOWN, row: `id_${idOf(id)}` });
   return {
@@ -112,7 +111,7 @@ function operationsOn(
       },
     },
     grant: {
-      product: () => signer.sign(grantFor(entity, granted(any()), { now: Date.now() })),
+      product: () => signer.sign(accessChecks.grantFor(entity, granted(any()), { now: Date.now() })),
       plain: async () => signPlain(granted(any())),
     },
   };
@@ -178,7 +177,7 @@ function textFor(text: string, id: number): string {
 function partitionOfEmail(id: number): string {
   const index = entity.indexes.email;
   if (index?.kind !== 'inter-partition') throw new Error('The index of addresses is of another kind.');
-  return buildKey(index.remote.partition, { email: emailOf(id) });
+  return defineKeys.buildKey(index.remote.partition, { email: emailOf(id) });
 }
 
 function idOf(index: number): string {

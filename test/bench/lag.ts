@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { TableClient } from '@azure/data-tables';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
+import { engineReconcile } from '../kit/engine.ts';
 import { send } from './http.ts';
 import { type Comparison, repeat, SAME_WORK, type Side, toRound, waitUntil } from './measure.ts';
 import { PLAIN_QUEUE } from './plain.ts';
@@ -68,7 +68,7 @@ async function toSettled({ queued, plainFunction }: Servers): Promise<Record<'pl
     },
     product: {
       server: queued,
-      queue: INDEX_CHANGES_QUEUE,
+      queue: engineReconcile.INDEX_CHANGES_QUEUE,
       tables: ['orders', 'ordersbydate'],
       fill: fill.product,
       read: `/orders/${CUSTOMER}/${await fill.product()}`,

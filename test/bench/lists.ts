@@ -1,6 +1,5 @@
-import { LIST_FORM } from '../../lib/engine/read/member-list.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
-import { type Address, tryAction } from '../../lib/storage/rows.ts';
+import { engineRead } from '../kit/engine.ts';
+import { type Address, storageAccounts, storageRows } from '../kit/storage.ts';
 import type { GrowthWorld } from './growth-world.ts';
 import { compare, type Result, repeat } from './measure.ts';
 import { createPlainList } from './plain-shared.ts';
@@ -29,7 +28,7 @@ export async function measureLists(world: GrowthWorld, sizes: readonly number[])
     const plain = await createPlainList(world, { players: 'players', lists: TABLE, town: `Plain${town}` }, names);
     const product = () => world.store.players.create({ team: 'Team', playerId: toId(1_000_000 + created++), town });
     const before = world.bytes();
-    const { transactions } = await measureCost(async (cost) => {
+    const { transactions } = await storageAccounts.measureCost(async (cost) => {
       await product();
       return cost;
     });
@@ -43,8 +42,13 @@ export async function measureLists(world: GrowthWorld, sizes: readonly number[])
 
 /** Writes a list as the product stores it. Its entities need not exist: a create reads only its own entity. */
 async function writeList({ storage }: GrowthWorld, address: Address, members: readonly string[]): Promise<void> {
-  const action = LIST_FORM.change(undefined, address.row, { add: members, remove: [] });
-  if (action) await tryAction(storage, address, await LIST_FORM.write(storage, address, { action, former: undefined }));
+  const action = engineRead.LIST_FORM.change(undefined, address.row, { add: members, remove: [] });
+  if (action)
+    await storageRows.tryAction(
+      storage,
+      address,
+      await engineRead.LIST_FORM.write(storage, address, { action, former: undefined }),
+    );
 }
 
 function toId(index: number): string {

@@ -3,16 +3,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { TableClient } from '@azure/data-tables';
 import { HttpRequest, InvocationContext } from '@azure/functions';
-import { toProperties } from '../../lib/define/codec/entity-codec.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { seal } from '../../lib/features/encrypted-properties/encrypted-properties.ts';
-import type { App } from '../../lib/http/route.ts';
-import { entityReadRoutes } from '../../lib/http/routes/entity-read-routes.ts';
-import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { readRow } from '../../lib/storage/rows.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { employees, model } from '../fixtures/model.ts';
+import { defineCodec } from '../kit/define.ts';
+import { engineCore, engineRead } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
+import { type App, httpDoor } from '../kit/http.ts';
+import { storageAccounts, storageKeys, storageRows } from '../kit/storage.ts';
 import { respondWith } from '../respond-with.ts';
 import { reportCpu, respondWithRow, toConnectionString } from './cpu-rounds.ts';
 
@@ -33,25 +29,25 @@ const VALUES = {
 const folder = await mkdtemp(join(tmpdir(), 'rowkey-cpu-'));
 try {
   const keyFile = join(folder, 'keys.json');
-  await rotateLocalKey(keyFile);
-  const keys = createLocalKeyRing(keyFile);
-  const sealed = await seal({ keys }, employees, VALUES, { nationalId: '123' });
-  const properties = toProperties(employees, { ...VALUES, ...sealed }, { WriteId: 'w', Incarnation: 'i' });
+  await storageKeys.rotateLocalKey(keyFile);
+  const keys = storageKeys.createLocalKeyRing(keyFile);
+  const sealed = await featureUpkeep.seal({ keys }, employees, VALUES, { nationalId: '123' });
+  const properties = defineCodec.toProperties(employees, { ...VALUES, ...sealed }, { WriteId: 'w', Incarnation: 'i' });
   const httpClient = respondWithRow({ PartitionKey: 'Sales', RowKey: 'empid_000001', ...properties });
-  const storage = openStorage({ connectionString: CONNECTION, httpClient });
-  const engine = createEngine(storage, { keys });
+  const storage = storageAccounts.openStorage({ connectionString: CONNECTION, httpClient });
+  const engine = engineCore.createEngine(storage, { keys });
   const plain = TableClient.fromConnectionString(CONNECTION, 'employees', {
     httpClient,
     allowInsecureConnection: true,
   });
-  const [route] = entityReadRoutes(employees);
+  const [route] = httpDoor.entityReadRoutes(employees);
   if (!route) throw new Error('The entity has no route.');
   const handler = respondWith(() => appOf(engine), route);
   const row = { table: 'employees', partition: 'Sales', row: 'empid_000001' };
   await reportCpu({
     'getEntity of the SDK': () => plain.getEntity(row.partition, row.row),
-    readRow: () => readRow(storage, row),
-    readEntity: () => readEntity(engine, employees, VALUES),
+    readRow: () => storageRows.readRow(storage, row),
+    readEntity: () => engineRead.readEntity(engine, employees, VALUES),
     'handler of the route': async () => {
       const { status } = await handler(createRequest(), new InvocationContext());
       if (status !== 200) throw new Error(`The handler returned ${status}.`);

@@ -1,6 +1,6 @@
 import { TableClient, type TableEntity } from '@azure/data-tables';
 import pMap from 'p-map';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
+import { engineReconcile } from '../kit/engine.ts';
 import { type BenchRequest, send } from './http.ts';
 import { type Comparison, repeat, type Side, type Sides, waitUntil } from './measure.ts';
 import type { PlainCreate } from './plain.ts';
@@ -77,7 +77,10 @@ export function requestComparisons(servers: Servers): Comparison[] {
         return {
           ...toSides(servers, createRequest, () => plainCreateRequest(template)),
           'product, queue': toSide(queued, createRequest, () =>
-            waitUntil(() => isEmpty(queued, INDEX_CHANGES_QUEUE), `the queue ${INDEX_CHANGES_QUEUE}`),
+            waitUntil(
+              () => isEmpty(queued, engineReconcile.INDEX_CHANGES_QUEUE),
+              `the queue ${engineReconcile.INDEX_CHANGES_QUEUE}`,
+            ),
           ),
         };
       },

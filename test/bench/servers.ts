@@ -6,10 +6,6 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { TableClient } from '@azure/data-tables';
 import { QueueServiceClient } from '@azure/storage-queue';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { startAzurite } from '../../local/instance/azurite.ts';
 import { type FunctionsHost, startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
@@ -17,6 +13,8 @@ import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { buildFixtures } from '../fixtures/build.ts';
 import { deployedApp } from '../fixtures/deployed-app.ts';
 import { model } from '../fixtures/model.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
 import type { Server } from './http.ts';
 import { waitUntil } from './measure.ts';
 import { createPlainResources } from './plain.ts';
@@ -65,7 +63,7 @@ export async function startServers(): Promise<Servers> {
     const identity = await startIdentityProvider({ folder });
     stops.push(identity.stop);
     const keyFile = join(folder, 'keys.json');
-    await rotateLocalKey(keyFile);
+    await storageKeys.rotateLocalKey(keyFile);
     const { issuer, audience, jwksUri } = identity;
     const settings = {
       KEY_ENCRYPTION_KEY_FILE: keyFile,
@@ -88,7 +86,10 @@ export async function startServers(): Promise<Servers> {
     };
     const [productStorage, queuedStorage, plainStorage] = accounts.map(({ name }) => azurite.connectionString(name));
     for (const connectionString of [productStorage, queuedStorage])
-      await provision(openStorage({ connectionString: String(connectionString) }), resourcesOf(model.list, Date.now()));
+      await storageTables.provision(
+        storageAccounts.openStorage({ connectionString: String(connectionString) }),
+        operationsModel.resourcesOf(model.list, Date.now()),
+      );
     await createPlainResources(String(plainStorage));
     for (const table of PLAIN_TABLES)
       await TableClient.fromConnectionString(String(plainStorage), table, INSECURE).createTable();

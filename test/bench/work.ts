@@ -4,12 +4,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pMap from 'p-map';
-import { grantFor } from '../../lib/access/grant.ts';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
 import { createRowkey } from '../../lib/index.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
-import { tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { employees, model } from '../fixtures/model.ts';
+import { accessChecks } from '../kit/access.ts';
+import { engineReconcile } from '../kit/engine.ts';
+import { storageAccounts, storageKeys } from '../kit/storage.ts';
 import { leaveToQueue } from './leave-to-queue.ts';
 import { type Comparison, measureWork, repeat, SAME_WORK, type Side, toWork, waitUntil } from './measure.ts';
 import { createPlainCode, PLAIN_QUEUE, plainSigner } from './plain.ts';
@@ -21,7 +20,7 @@ const FILLING_CONCURRENCY = 16;
 
 /** Signing, in process and on one core. */
 export function grantComparison({ product }: Servers): Comparison {
-  const signer = tableSasSigner(openStorage({ connectionString: product.storage }));
+  const signer = storageKeys.tableSasSigner(storageAccounts.openStorage({ connectionString: product.storage }));
   const sign = plainSigner(product.storage);
   const granted = { table: 'employees', partition: 'Sales', row: 'empid_000123' };
   return {
@@ -29,7 +28,7 @@ export function grantComparison({ product }: Servers): Comparison {
     callers: [1],
     prepare: async () => ({
       plain: repeat({ operation: async () => sign(granted) }),
-      product: repeat({ operation: () => signer.sign(grantFor(employees, granted, { now: Date.now() })) }),
+      product: repeat({ operation: () => signer.sign(accessChecks.grantFor(employees, granted, { now: Date.now() })) }),
     }),
   };
 }
@@ -126,7 +125,7 @@ export function reconcileComparison({ queued, plainFunction }: Servers, messages
     prepare: async () => ({
       plain: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction, { isReminded: false })),
       [SAME_WORK]: drain(plainFunction, PLAIN_QUEUE, plainFill(plainFunction, { isReminded: true })),
-      product: drain(queued, INDEX_CHANGES_QUEUE, await productFill(queued)),
+      product: drain(queued, engineReconcile.INDEX_CHANGES_QUEUE, await productFill(queued)),
     }),
   };
 }

@@ -1,7 +1,7 @@
 import type { Page, Request } from 'playwright-core';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { listTables } from '../../lib/storage/provision.ts';
 import { type ConsoleHarness, holdFirst, lookAt } from '../console.ts';
+import { storageTables } from '../kit/storage.ts';
 import { eventually } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
@@ -190,7 +190,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     const former = { partitionKey: 'Operating', rowKey: 'former_1', EntityType: 'employees', SourceRow: 'empid_1' };
     await product.storage.table('employees').createEntity(former);
     const page = await open('model');
-    const tables = async () => (await listTables(product.storage, 'formerindex')).length;
+    const tables = async () => (await storageTables.listTables(product.storage, 'formerindex')).length;
     const ask = async (index: string) => {
       const task = page.getByRole('listitem').filter({ hasText: `Clean up ${index} of employees` });
       await task.getByRole('button', { name: 'Clean up' }).click();

@@ -5,11 +5,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createClient } from '../../lib/client/index.ts';
 import { createRowkey } from '../../lib/index.ts';
-import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { slotOf } from '../../lib/storage/slots.ts';
 import { storageOptions } from '../../local/instance/storage-accounts.ts';
 import { buildFixtures } from '../fixtures/build.ts';
+import { operationsModel, operationsMove } from '../kit/operations.ts';
+import { storageSlots } from '../kit/storage.ts';
 import { quick } from '../lib/operations/storage-to-move.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { countTurns } from '../patient-clock.ts';
@@ -197,13 +196,13 @@ describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
 
   test.runIf(others.length > 0)('keeps every value while rows move to another account, and after it', async () => {
     const { storage } = product;
-    const given = { ...quick, resources: resourcesOf(model.list, Date.now(), model) };
+    const given = { ...quick, resources: operationsModel.resourcesOf(model.list, Date.now(), model) };
     const moveAll = async (to: string) => {
       const keys = kept.flatMap(({ room, handle, label }) => [
-        slotOf(room),
-        ...[handle, label].map((value) => slotOf(value)),
+        storageSlots.slotOf(room),
+        ...[handle, label].map((value) => storageSlots.slotOf(value)),
       ]);
-      await moveSlots(storage, [{ slots: [...new Set(keys)].sort(), to }], given);
+      await operationsMove.moveSlots(storage, [{ slots: [...new Set(keys)].sort(), to }], given);
     };
     /** The host reads the map of slots again after some seconds. */
     const check = async (when: string) => {
@@ -227,7 +226,7 @@ describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
     await moveAll('third');
     await check('at another account');
     await verified();
-    await cleanUp(storage, given);
+    await operationsMove.cleanUp(storage, given);
     await check('after the clean-up');
     await verified();
     await moveAll('first');

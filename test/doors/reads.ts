@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { pick } from '../../lib/base/values.ts';
+import { baseValues } from '../kit/base.ts';
 import { keyOf, pathOf, type Thing, type Ways } from './doors.ts';
 
 /** Undefined if each way to read the thing returns it or refuses; else what was wrong. */
@@ -7,7 +7,7 @@ export type Read = (thing: Thing, ways: Ways) => Promise<string | undefined>;
 
 const COMPARED = ['room', 'id', 'handle', 'label', 'amount', 'at', 'free'];
 const differs = (found: unknown, thing: Thing) =>
-  !isDeepStrictEqual(plain(pick((found ?? {}) as Thing, COMPARED)), plain(pick(thing, COMPARED)));
+  !isDeepStrictEqual(plain(baseValues.pick((found ?? {}) as Thing, COMPARED)), plain(baseValues.pick(thing, COMPARED)));
 /** `-0` is 0 in JSON. Members keep their order and their names, `__proto__` too. */
 const plain = (values: unknown) => JSON.parse(JSON.stringify(values));
 

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../lib/engine/reconcile/intent.ts';
-import { TIMERS } from '../../lib/register-functions.ts';
+import { appFunctions } from '../kit/api.ts';
+import { engineReconcile } from '../kit/engine.ts';
 import { declarations, INFRA, propertiesOf, sources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 /** Rules that neither the compiler nor security.test.ts checks. */
@@ -81,7 +81,10 @@ test('the tables of Application Insights keep rows as long as the workspace, and
 test('the documentation counts the instances that a zone-redundant app always has', () => {
   expect(valueAt(theResource('Microsoft.Web/serverfarms'), 'properties.zoneRedundant')).toBe('isZoneRedundant');
   // Two for HTTP, and two for each queue and each timer.
-  const groups = 1 + [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].length + Object.keys(TIMERS).length;
+  const groups =
+    1 +
+    [engineReconcile.INDEX_CHANGES_QUEUE, engineReconcile.TRANSFERS_QUEUE].length +
+    Object.keys(appFunctions.TIMERS).length;
   const page = readFileSync(new URL('../../docs/infrastructure.md', import.meta.url), 'utf8');
   expect(page).toContain(`${2 * groups} always-ready instances`);
 });

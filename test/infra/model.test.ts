@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { mapValues } from '../../lib/base/values.ts';
-import { ARRIVALS_CONTAINER } from '../../lib/features/large-entities/attachment.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { formatInfraModel } from '../../local/cli/infra-model.ts';
 import { MODEL_FILE } from '../../local/commands/infra-model.ts';
 import { model } from '../../model/model.ts';
+import { baseValues } from '../kit/base.ts';
+import { featureFiles } from '../kit/features.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { storageBlobs } from '../kit/storage.ts';
 import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 const { tables, queues, containers }: Record<string, string[]> = JSON.parse(formatInfraModel(model));
@@ -18,7 +18,7 @@ test('infra/model.json follows from the model', () => {
 });
 
 test('it has every table, queue and container except the tables of periods', () => {
-  const today = resourcesOf(model.list, Date.now());
+  const today = operationsModel.resourcesOf(model.list, Date.now());
   const ofPeriods = today.tables.filter((table) => !tables?.includes(table));
   expect(ofPeriods).not.toEqual([]);
   for (const table of ofPeriods) expect(table).toMatch(/\d{4}(\d\d){0,2}$/);
@@ -66,9 +66,9 @@ test.each([
 test('lifecycle rules delete old blobs of the audit log, of uploads and of archived periods, and of no other container', () => {
   const { auditContainer, uploadsContainer, archivesContainer } = JSON.parse(formatInfraModel(model));
   expect([auditContainer, uploadsContainer, archivesContainer]).toEqual([
-    AUDIT_CONTAINER,
-    ARRIVALS_CONTAINER,
-    PERIOD_ARCHIVES_CONTAINER,
+    storageBlobs.AUDIT_CONTAINER,
+    featureFiles.ARRIVALS_CONTAINER,
+    storageBlobs.PERIOD_ARCHIVES_CONTAINER,
   ]);
   const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
   expect(text).toContain('rules: concat(deletions, coolings)');
@@ -88,7 +88,7 @@ test('lifecycle rules delete old blobs of the audit log, of uploads and of archi
 test('lifecycle rules cool files after the days that their attachments declare', () => {
   const list = model.list.map((entity) => ({
     ...entity,
-    attachments: mapValues(entity.attachments, (declared) => ({ ...declared, coolAfterDays: 30 })),
+    attachments: baseValues.mapValues(entity.attachments, (declared) => ({ ...declared, coolAfterDays: 30 })),
   }));
   const { coolContainers } = JSON.parse(formatInfraModel({ ...model, list, prefix: 'shop' }));
   const names = list.flatMap(({ attachments }) =>

@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { TIMERS } from '../../lib/register-functions.ts';
+import { appFunctions } from '../kit/api.ts';
 import { alertRules as rules } from './alert-rules.ts';
 import { INFRA, theDeclaration, theResource } from './bicep.ts';
 import { readQuery, readQueryBeforeTelemetry } from './kusto.ts';
@@ -54,7 +54,7 @@ describe('before the first telemetry', () => {
 test('the alert on timers watches every timer of the app', () => {
   const { query } = rules.find(({ name }) => name === 'timer-missed') ?? { query: '' };
   const watched = [...(/datatable\(Timer[^)]*\) \[([^\]]*)\]/.exec(query)?.[1]?.matchAll(/'([\w-]+)'/g) ?? [])];
-  expect(watched.map(([, name]) => name).toSorted()).toEqual(Object.keys(TIMERS).toSorted());
+  expect(watched.map(([, name]) => name).toSorted()).toEqual(Object.keys(appFunctions.TIMERS).toSorted());
   // The name of a timer in the metric is that of its function.
   expect(query).toContain('| extend Timer = strcat(functionPrefix, Timer)');
 });

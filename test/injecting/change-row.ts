@@ -1,6 +1,5 @@
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { projectionsOf } from '../../lib/define/places/index-entries.ts';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
 import { type RawRow, type StoredRow, textIn } from './stored-rows.ts';
 
 /** What is done to a row. The others are done to some rows only. */
@@ -30,7 +29,7 @@ export async function changeRow(
     // A contribution of nobody, beside that of its entity.
     const source = raw.Values === undefined ? {} : { SourceRow: `${textIn(raw.SourceRow)}9` };
     // A row key that no index has is read by no request, and may be that of an index of the release before.
-    const isConstant = projectionsOf(entity).some(({ at }) => at.row.template === rowKey);
+    const isConstant = definePlaces.projectionsOf(entity).some(({ at }) => at.row.template === rowKey);
     const keys = isConstant ? { partitionKey: withOtherEnd(partitionKey) } : { rowKey: withOtherEnd(rowKey) };
     await client.createEntity({ ...raw, ...source, ...keys });
     return true;

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { aimSteps } from '../../local/walk/aim-steps.ts';
 import { type Step, takeStep } from '../../local/walk/steps.ts';
 import { creationOf } from '../../local/walk/values.ts';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity } from '../kit/define.ts';
 
 const ENTITIES_EACH = 6;
 
@@ -36,20 +36,22 @@ function creationSteps(entity: Entity, seed: number): Step[] {
   const all = fc.sample(creationOf(entity), { seed, numRuns: 60 });
   const richest = all.toSorted((one, other) => Object.keys(other).length - Object.keys(one).length);
   const distinct = [
-    ...new Map(richest.toReversed().map((values) => [JSON.stringify(pick(values, keyFields)), values])).values(),
+    ...new Map(
+      richest.toReversed().map((values) => [JSON.stringify(baseValues.pick(values, keyFields)), values]),
+    ).values(),
   ];
   const some = distinct.slice(-ENTITIES_EACH);
   if (series)
     return some.map((values) => ({
       of,
       do: 'set',
-      key: pick(values, keyFields),
+      key: baseValues.pick(values, keyFields),
       values: Object.fromEntries([series.first, series.last, ...spread(series)].map((slot) => [slot, 3])),
     }));
   return some.flatMap((values): Step[] => {
     const long = Object.fromEntries(large.map((field) => [field, 'long '.repeat(60_000)]));
     const files = Object.keys(attachments).map(
-      (field): Step => ({ of, do: 'putFile', key: pick(values, keyFields), field }),
+      (field): Step => ({ of, do: 'putFile', key: baseValues.pick(values, keyFields), field }),
     );
     return [{ of, do: 'create', values: { ...values, ...long } }, ...files];
   });

@@ -1,10 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
-import { mapValues, pick } from '../../lib/base/values.ts';
-import { toValues } from '../../lib/define/codec/entity-codec.ts';
-import { withDerived } from '../../lib/define/codec/validation.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { LARGE_CONTAINER } from '../../lib/engine/read/text-blobs.ts';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
+import { baseValues } from '../kit/base.ts';
+import { defineCodec, type Entity } from '../kit/define.ts';
+import { engineRead } from '../kit/engine.ts';
 import { alterProperty, changeRow, MUTATIONS, type Mutation, ownProperties } from './change-row.ts';
 import { kindOf } from './row-kind.ts';
 import { type StoredRow, textIn } from './stored-rows.ts';
@@ -123,8 +121,9 @@ function specialInjections(
     all.push(merge('count', 'altered', { [count]: 77 }), merge('count', 'of another type', { [count]: 'lots' }));
   for (const name of Object.keys(row.raw)) {
     const field = name.replace(/^Blob_/, '');
-    const container = entity.attachments[field]?.container ?? (name === `Blob_${field}` ? LARGE_CONTAINER : undefined);
-    const what = container === LARGE_CONTAINER ? 'blob of a long text' : 'file';
+    const container =
+      entity.attachments[field]?.container ?? (name === `Blob_${field}` ? engineRead.LARGE_CONTAINER : undefined);
+    const what = container === engineRead.LARGE_CONTAINER ? 'blob of a long text' : 'file';
     if (container !== undefined)
       all.push({
         title: `${id}: ${what} deleted`,
@@ -140,8 +139,9 @@ function specialInjections(
 /** A property whose alteration changes what a derived field should be. */
 function derivedProperty(entity: Entity, { raw }: StoredRow): string | undefined {
   const derive = (properties: Record<string, unknown>) =>
-    withDerived(entity, toValues(entity, mapValues(properties, textIn)));
-  const derivedOf = (properties: Record<string, unknown>) => pick(derive(properties), Object.keys(entity.derived));
+    defineCodec.withDerived(entity, defineCodec.toValues(entity, baseValues.mapValues(properties, textIn)));
+  const derivedOf = (properties: Record<string, unknown>) =>
+    baseValues.pick(derive(properties), Object.keys(entity.derived));
   return ownProperties(raw).find(
     (name) =>
       !entity.decidedFields.includes(name) &&

@@ -1,6 +1,4 @@
-import { parseFurtherRowKey } from '../../lib/define/codec/further-rows.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { isRowAt, projectionsOf } from '../../lib/define/places/index-entries.ts';
+import { defineCodec, definePlaces, type Entity } from '../kit/define.ts';
 import { type StoredRow, textIn } from './stored-rows.ts';
 
 /** What a stored row is, in the words of the documentation; undefined for a row that no entity of the model has. */
@@ -26,7 +24,7 @@ export function kindOf(
         };
       return { kind: entity.childOf ? 'child' : entity.union ? 'entity of a kind' : 'entity', entity, of: entity.name };
     }
-    if (type.startsWith(`${entity.name}.`) && parseFurtherRowKey(raw.rowKey))
+    if (type.startsWith(`${entity.name}.`) && defineCodec.parseFurtherRowKey(raw.rowKey))
       return { kind: 'further row', entity, of: type };
     if (type === 'placeholder' && entity.countedBy.length > 0 && table === entity.table)
       return { kind: 'count without its entity', entity, of: type };
@@ -35,7 +33,9 @@ export function kindOf(
     const isEntry = type === 'list' || type === entity.name || type === 'claim';
     const projection =
       isEntry &&
-      projectionsOf(entity).find((one) => isRowAt(one.at, row) && (type === 'list') === Boolean(one.merge?.list));
+      definePlaces
+        .projectionsOf(entity)
+        .find((one) => definePlaces.isRowAt(one.at, row) && (type === 'list') === Boolean(one.merge?.list));
     if (!projection) continue;
     const { settle, isPartial } = projection;
     const kind =

@@ -1,8 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
-import { mapValues } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { tablesOf } from '../../lib/define/places/index-entries.ts';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
 
 export type RawRow = Record<string, unknown> & { readonly partitionKey: string; readonly rowKey: string };
 export interface StoredRow {
@@ -12,13 +11,16 @@ export interface StoredRow {
 
 /** All rows of the tables of these entities. */
 export async function readRows({ engine }: WalkWorld, entities: readonly Entity[]): Promise<StoredRow[]> {
-  const tables = [...new Set(entities.flatMap((entity) => (entity.period ? [] : tablesOf(entity))))];
+  const tables = [...new Set(entities.flatMap((entity) => (entity.period ? [] : definePlaces.tablesOf(entity))))];
   const rows = await Promise.all(
     tables.map(async (table) => {
       const raw = await Array.fromAsync(
         engine.storage.table(table).listEntities<Record<string, unknown>>({ disableTypeConversion: true }),
       );
-      return raw.map(({ etag: _, timestamp: __, ...one }) => ({ table, raw: mapValues(one, toWritable) as RawRow }));
+      return raw.map(({ etag: _, timestamp: __, ...one }) => ({
+        table,
+        raw: baseValues.mapValues(one, toWritable) as RawRow,
+      }));
     }),
   );
   return rows.flat();

@@ -1,8 +1,7 @@
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { compareAnswers } from '../../local/walk/compare-answers.ts';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
+import type { Entity, Finding } from '../kit/define.ts';
+import { operationsCheck, type VerifyPosition } from '../kit/operations.ts';
 import type { Injection } from './injections-into.ts';
 
 /** The entities whose answers may follow from rows of this one. */
@@ -23,7 +22,7 @@ async function check({ engine }: WalkWorld, entities: readonly Entity[], repair:
   const findings: Finding[] = [];
   for (const entity of entities.filter(({ period }) => !period))
     for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false) {
-      const page = await verifyPage(engine, entity, { position, top: 100, repair, patience: 0 });
+      const page = await operationsCheck.verifyPage(engine, entity, { position, top: 100, repair, patience: 0 });
       findings.push(...page.findings);
       position = page.next;
     }

@@ -1,7 +1,7 @@
 import { glob, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { withArchives } from '../../lib/define/declaration/entity.ts';
 import { model } from '../fixtures/model.ts';
+import { modelParts } from '../kit/define.ts';
 
 const LIB = new URL('../../lib', import.meta.url).pathname;
 
@@ -28,13 +28,15 @@ const ALLOWED: Readonly<Record<string, string>> = {
 /** Roles, claims, entities, tables, indexes and fields of the packs. */
 const names = new Set([
   ...model.roles,
-  ...withArchives(model.list).flatMap(({ name, table, indexes, schema, access: { own } }) => [
-    name,
-    table,
-    ...Object.keys(indexes),
-    ...Object.keys(schema.shape),
-    ...(own && 'claim' in own ? [own.claim, ...Object.keys(own.verifiedBy ?? {})] : []),
-  ]),
+  ...modelParts
+    .withArchives(model.list)
+    .flatMap(({ name, table, indexes, schema, access: { own } }) => [
+      name,
+      table,
+      ...Object.keys(indexes),
+      ...Object.keys(schema.shape),
+      ...(own && 'claim' in own ? [own.claim, ...Object.keys(own.verifiedBy ?? {})] : []),
+    ]),
 ]);
 
 test('lib has no role, claim, entity, index or field of the packs in its code', async () => {

@@ -6,24 +6,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { createEngine } from '../../lib/engine/engine.ts';
 import { createRowkey, defineEntity, defineModel, intraPartitionIndex } from '../../lib/index.ts';
-import { readShapes } from '../../lib/operations/model-record.ts';
-import { dropTable } from '../../lib/storage/provision.ts';
-import { isOnThisMachine, openStorage } from '../../lib/storage/storage.ts';
 import {
   type LocalIdentityProvider,
   signToken,
   startIdentityProvider,
 } from '../../local/instance/identity-provider.ts';
+import { engineCore } from '../kit/engine.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { storageAccounts, storageTables } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
 
 /** What a process does when it starts, before its first request. */
 
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-const engine = createEngine(storage);
+const storage = storageAccounts.openStorage({ connectionString });
+const engine = engineCore.createEngine(storage);
 const declaration = {
   schema: z.object({ depot: z.string(), vehicleId: z.string() }),
   table: 'vehicles',
@@ -120,11 +119,11 @@ function createLog() {
   };
 }
 
-const storedNames = async () => [...(await readShapes(engine)).keys()];
+const storedNames = async () => [...(await operationsModel.readShapes(engine)).keys()];
 const eventually = { timeout: PATIENCE_MS, interval: 20 };
 
 beforeEach(async () => {
-  await dropTable(storage, 'system');
+  await storageTables.dropTable(storage, 'system');
   await createProcess(model).provision();
 });
 
@@ -139,7 +138,7 @@ describe('a process that starts', () => {
     await runtime.readyEngine(createLog());
     expect(keys.asked()).toBe(1);
     // Another comparison would store the model again.
-    await dropTable(storage, 'system');
+    await storageTables.dropTable(storage, 'system');
     await createProcess(model).provision();
     await runtime.readyEngine(createLog());
     expect(await storedNames()).toEqual([]);
@@ -192,8 +191,8 @@ describe('a process that starts', () => {
   });
 
   test('compares the model again, and looks for tables again, if storage had none of them', async () => {
-    await dropTable(storage, 'system');
-    await dropTable(storage, 'vehicles');
+    await storageTables.dropTable(storage, 'system');
+    await storageTables.dropTable(storage, 'vehicles');
     const { runtime, provision } = createProcess(model);
     await expect(runtime.readyEngine(createLog())).rejects.toMatchObject({ code: 'not-provisioned' });
     await provision();
@@ -203,8 +202,8 @@ describe('a process that starts', () => {
   });
 
   test('creates what is missing in the emulator before it compares the model', async () => {
-    await dropTable(storage, 'system');
-    await dropTable(storage, 'vehicles');
+    await storageTables.dropTable(storage, 'system');
+    await storageTables.dropTable(storage, 'vehicles');
     await storage.queue('transfers').delete();
     await storage.container('audit').delete();
     const { runtime } = createProcess(model);
@@ -218,7 +217,8 @@ describe('a process that starts', () => {
   test('creates nothing in an account that is not on this machine', () => {
     const connection = (host: string) =>
       `DefaultEndpointsProtocol=https;AccountName=a;AccountKey=a2V5;TableEndpoint=https://${host}/a;QueueEndpoint=https://${host}/a;BlobEndpoint=https://${host}/a;`;
-    const isLocal = (text: string) => isOnThisMachine(openStorage({ connectionString: text }));
+    const isLocal = (text: string) =>
+      storageAccounts.isOnThisMachine(storageAccounts.openStorage({ connectionString: text }));
     expect(['127.0.0.1:10002', 'localhost', '[::1]:1'].map((host) => isLocal(connection(host)))).toEqual([
       true,
       true,

@@ -1,10 +1,10 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { Finding } from '../../lib/define/declaration/finding.ts';
-import { TIMERS } from '../../lib/register-functions.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../../local/commands/checklist.ts';
 import { formatProblems } from '../../local/commands/problems.ts';
+import { appFunctions } from '../kit/api.ts';
+import { Finding } from '../kit/define.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
 
@@ -80,7 +80,7 @@ function firstCells(page: string, heading: string): string[] {
 }
 
 test('docs/operating.md describes every timer', () => {
-  expect(firstCells('docs/operating.md', 'Timers')).toEqual(expect.arrayContaining(Object.keys(TIMERS)));
+  expect(firstCells('docs/operating.md', 'Timers')).toEqual(expect.arrayContaining(Object.keys(appFunctions.TIMERS)));
 });
 
 test('docs/operating.md describes every finding of the consistency check', () => {

@@ -2,26 +2,24 @@ import { randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { NeverSucceeds } from '../../lib/base/errors.ts';
-import { compileFilter } from '../../lib/define/codec/query.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
-import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { readOperation, writeOperation } from '../../lib/engine/write/operation.ts';
-import { toPlain } from '../../lib/engine/write/stored-values.ts';
-import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { defineEntity, interPartitionIndex, RowkeyError, type Values } from '../../lib/index.ts';
-import { listContainer } from '../../lib/storage/blobs.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees, reviews } from '../fixtures/model.ts';
+import { baseValues } from '../kit/base.ts';
+import { defineCodec, definePlaces, type Entity } from '../kit/define.ts';
+import {
+  type Engine,
+  engineConsume,
+  engineRead,
+  engineReconcile,
+  engineTransfer,
+  engineWrite,
+  type Transfer,
+} from '../kit/engine.ts';
+import { featureFiles } from '../kit/features.ts';
+import { storageBlobs } from '../kit/storage.ts';
 import { IS_EVERY_POINT, samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
@@ -96,25 +94,25 @@ const engine = world.queued;
 
 const hire = async (over: Values = {}, entity: Entity = employees) => {
   const one = somebody(over);
-  await createEntity(engine, entity, one);
+  await engineWrite.createEntity(engine, entity, one);
   return one;
 };
 const valuesOf = (entity: Entity, key: Values) =>
-  readEntity(engine, entity, key).then(
+  engineRead.readEntity(engine, entity, key).then(
     ({ values }) => values,
     () => undefined,
   );
 const there = (one: Values) => ({ ...one, department: `${one.department}2` });
 const statusOf = async (operation: 'archive' | 'move', operationId: string, { name }: Entity = employees) => {
-  const { status, reason } = await readOperation(engine, { operation, operationId, entity: name });
+  const { status, reason } = await engineWrite.readOperation(engine, { operation, operationId, entity: name });
   return { status, reason };
 };
 
 /** Sends a request and returns its message, so that the test can consume it. */
 async function transferOf(operation: 'archive' | 'move', one: Values, entity: Entity = employees): Promise<Transfer> {
   const operationId = await (operation === 'archive'
-    ? requestArchive(engine, entity, one)
-    : requestMove(engine, entity, one, { department: there(one).department }));
+    ? engineTransfer.requestArchive(engine, entity, one)
+    : engineTransfer.requestMove(engine, entity, one, { department: there(one).department }));
   return (await world.take('transfers', operationId)).body as Transfer;
 }
 
@@ -127,7 +125,7 @@ const later = (of: Engine): Engine => laterBy(of, () => 2 * of.timing.claimForMs
 /** Handles only the intent of the last change of an employee. */
 async function reconciled(one: Values): Promise<void> {
   const consumer = { engine, entities: [employees, movers], log };
-  await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
+  await engineConsume.consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
 }
 
 /** Repeats a transfer once for each of its storage calls, with an interruption right before that call. */
@@ -153,8 +151,8 @@ async function interruptEverywhere(
         () => undefined,
       ),
     );
-    await runTransfer(later(world.engineThrough(client)), entity, transfer).catch(() => undefined);
-    await runTransfer(later(engine), entity, transfer);
+    await engineTransfer.runTransfer(later(world.engineThrough(client)), entity, transfer).catch(() => undefined);
+    await engineTransfer.runTransfer(later(engine), entity, transfer);
     return { client, one, check: () => check(one, happened, transfer.operationId) };
   };
   const { client } = await run(0);
@@ -173,7 +171,7 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
   test('a delete by a caller is never undone', async () => {
     const calls = await interruptEverywhere(
       operation,
-      (one) => deleteEntity(engine, employees, one),
+      (one) => engineWrite.deleteEntity(engine, employees, one),
       async (one, deleted) => {
         expect(await valuesOf(employees, one)).toBeUndefined();
         expect(await valuesOf(destination, arrived(one))).toEqual(deleted ? undefined : arrived(one));
@@ -185,7 +183,7 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
   test('a change by a caller is transferred too, or rejected', async () => {
     await interruptEverywhere(
       operation,
-      (one) => patchEntity(engine, employees, one, { phone: '5', email: `p${one.email}` }),
+      (one) => engineWrite.patchEntity(engine, employees, one, { phone: '5', email: `p${one.email}` }),
       async (one, changed) => {
         expect(await valuesOf(employees, one)).toBeUndefined();
         const wanted = changed ? { ...arrived(one), phone: '5', email: `p${one.email}` } : arrived(one);
@@ -200,7 +198,7 @@ test('a delete in a batch at the destination of a move is rejected until the ent
   await interruptEverywhere(
     'move',
     async (one) => {
-      const [outcome] = await writeBatch(world.engine, movers, [{ delete: { ...there(one) } }]);
+      const [outcome] = await engineWrite.writeBatch(world.engine, movers, [{ delete: { ...there(one) } }]);
       if (outcome instanceof RowkeyError) expect(['busy', 'not-found']).toContain(outcome.code);
       else deleted.add(one.employeeId);
     },
@@ -221,8 +219,8 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
-        await runTransfer(engine, employees, transfer);
-        if (operation === 'move') await patchEntity(engine, employees, there(one), { phone: '5' });
+        await engineTransfer.runTransfer(engine, employees, transfer);
+        if (operation === 'move') await engineWrite.patchEntity(engine, employees, there(one), { phone: '5' });
       },
       async (one, twice, operationId) => {
         expect(await valuesOf(employees, one)).toBeUndefined();
@@ -237,8 +235,8 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
-        await runTransfer(engine, employees, transfer);
-        await deleteEntity(engine, destination, arrived(one));
+        await engineTransfer.runTransfer(engine, employees, transfer);
+        await engineWrite.deleteEntity(engine, destination, arrived(one));
       },
       async (one, deleted, operationId) => {
         expect(await valuesOf(employees, one)).toBeUndefined();
@@ -253,19 +251,19 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
-        await runTransfer(engine, movers, transfer);
-        if (operation === 'move') await patchEntity(engine, movers, there(one), { email: `n${one.email}` });
+        await engineTransfer.runTransfer(engine, movers, transfer);
+        if (operation === 'move') await engineWrite.patchEntity(engine, movers, there(one), { email: `n${one.email}` });
         // Once for the departure and, in a move, for the arrival and the new email.
         for (let intents = operation === 'move' ? 3 : 1; intents > 0; intents -= 1) await reconciled(one);
         const heir = { ...one, firstName: 'Heir' };
-        await createEntity(engine, movers, heir);
+        await engineWrite.createEntity(engine, movers, heir);
         heirs.set(one.employeeId, heir);
       },
       async (one) => {
         const heir = heirs.get(one.employeeId);
         expect(await valuesOf(movers, one)).toEqual(heir);
         if (heir)
-          await expect(createEntity(engine, movers, somebody({ email: one.email }))).rejects.toMatchObject({
+          await expect(engineWrite.createEntity(engine, movers, somebody({ email: one.email }))).rejects.toMatchObject({
             code: 'duplicate-value',
           });
       },
@@ -279,7 +277,8 @@ describe('a move', () => {
   test('is not mistaken for a delete when a caller creates an entity with the old key', async () => {
     await interruptEverywhere(
       'move',
-      async (one) => createEntity(engine, movers, somebody({ department: one.department, employeeId: one.employeeId })),
+      async (one) =>
+        engineWrite.createEntity(engine, movers, somebody({ department: one.department, employeeId: one.employeeId })),
       async (one) => expect(await valuesOf(movers, there(one))).toEqual(there(one)),
       { entity: movers },
     );
@@ -289,10 +288,14 @@ describe('a move', () => {
     await interruptEverywhere(
       'move',
       async (one) => {
-        await expect(createEntity(engine, employees, somebody({ email: one.email }))).rejects.toMatchObject({
-          code: 'duplicate-value',
-        });
-        const early = await patchEntity(engine, employees, there(one), { phone: '1' }).catch((error) => error.code);
+        await expect(engineWrite.createEntity(engine, employees, somebody({ email: one.email }))).rejects.toMatchObject(
+          {
+            code: 'duplicate-value',
+          },
+        );
+        const early = await engineWrite
+          .patchEntity(engine, employees, there(one), { phone: '1' })
+          .catch((error) => error.code);
         if (await valuesOf(employees, one)) expect(['busy', 'not-found']).toContain(early);
       },
       async (one, asExpected) => {
@@ -304,10 +307,10 @@ describe('a move', () => {
 
   test('adds a missing entry of a unique index, also when another process adds it concurrently', async () => {
     const indexEntry = (one: Values) =>
-      indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     await interruptEverywhere(
       'move',
-      (_, transfer) => runTransfer(engine, employees, transfer),
+      (_, transfer) => engineTransfer.runTransfer(engine, employees, transfer),
       async (one, twice, operationId) => {
         expect(twice).toBe(true);
         expect(await statusOf('move', operationId)).toEqual({ status: 'succeeded', reason: undefined });
@@ -325,14 +328,14 @@ describe('a move', () => {
   test('fails with a reason and changes nothing when the new key is taken', async () => {
     const one = await hire({ department: 'Mover' }, movers);
     await hire({ department: 'Mover2', employeeId: one.employeeId }, movers);
-    const taken = await requestMove(engine, movers, one, { department: 'Mover2' });
+    const taken = await engineTransfer.requestMove(engine, movers, one, { department: 'Mover2' });
     await world.settle();
     expect(await statusOf('move', taken, movers)).toEqual({
       status: 'failed',
       reason: expect.stringContaining('key'),
     });
     expect(await valuesOf(movers, one)).toEqual(one);
-    await patchEntity(engine, movers, one, { phone: '7' });
+    await engineWrite.patchEntity(engine, movers, one, { phone: '7' });
     await world.settle();
     await expectIndexesToAgree(world.storage, movers);
   });
@@ -342,12 +345,12 @@ describe('a move', () => {
     const same = { employeeId: one.employeeId };
     const taken = { code: 'duplicate-value', field: 'employeeId' };
     await expect(hire({ department: 'Elsewhere', ...same })).rejects.toMatchObject(taken);
-    await requestMove(engine, employees, one, { department: 'Numbered2' });
+    await engineTransfer.requestMove(engine, employees, one, { department: 'Numbered2' });
     await world.settle();
     for (const department of ['Numbered', 'Elsewhere'])
       await expect(hire({ department, ...same })).rejects.toMatchObject(taken);
     expect(await valuesOf(employees, there(one))).toEqual(there(one));
-    await deleteEntity(engine, employees, there(one));
+    await engineWrite.deleteEntity(engine, employees, there(one));
     await world.settle();
     await hire({ department: 'Elsewhere', ...same });
     await world.settle();
@@ -357,11 +360,11 @@ describe('a move', () => {
   test('there and back is not repeated when a message is delivered twice', async () => {
     const one = await hire({ department: 'Back' });
     const first = await transferOf('move', one);
-    await runTransfer(later(engine), employees, first);
+    await engineTransfer.runTransfer(later(engine), employees, first);
     await world.settle();
-    await requestMove(engine, employees, there(one), { department: 'Back' });
+    await engineTransfer.requestMove(engine, employees, there(one), { department: 'Back' });
     await world.settle();
-    await runTransfer(engine, employees, first);
+    await engineTransfer.runTransfer(engine, employees, first);
     await world.settle();
     expect(await valuesOf(employees, one)).toEqual(one);
     expect(await statusOf('move', first.operationId)).toMatchObject({ status: 'succeeded' });
@@ -370,8 +373,8 @@ describe('a move', () => {
 
   test('of a manager clears the copies in the old department', async () => {
     const one = await hire({ department: 'Led' });
-    await createEntity(engine, departments, { department: 'Led', managerId: one.employeeId });
-    await requestMove(engine, employees, one, { department: 'Led2' });
+    await engineWrite.createEntity(engine, departments, { department: 'Led', managerId: one.employeeId });
+    await engineTransfer.requestMove(engine, employees, one, { department: 'Led2' });
     await world.settle();
     expect(await valuesOf(departments, { department: 'Led' })).toEqual({ department: 'Led', employeeCount: 0 });
     expect(await valuesOf(employees, there(one))).toEqual(there(one));
@@ -402,16 +405,20 @@ async function tryEachCall(
 
 /** What a duplicate of the message records last. */
 const succeed = (_: Values, { version: _version, incarnation: _incarnation, ...transfer }: Transfer) =>
-  writeOperation(engine, { ...transfer, status: 'succeeded' });
+  engineWrite.writeOperation(engine, { ...transfer, status: 'succeeded' });
 const ofGone = async (one: Values) => {
   const transfer = await transferOf('move', one, movers);
-  await deleteEntity(engine, movers, one);
+  await engineWrite.deleteEntity(engine, movers, one);
   return transfer;
 };
 
 test('a move that has failed does not overwrite the record of a duplicate that has succeeded', async () => {
-  await tryEachCall((of, _, transfer) => runTransfer(later(of), movers, transfer), succeed, ofGone);
-  await tryEachCall((of, _, transfer) => giveUpTransfer(of, movers, transfer, 'Poison.'), succeed, ofGone);
+  await tryEachCall((of, _, transfer) => engineTransfer.runTransfer(later(of), movers, transfer), succeed, ofGone);
+  await tryEachCall(
+    (of, _, transfer) => engineTransfer.giveUpTransfer(of, movers, transfer, 'Poison.'),
+    succeed,
+    ofGone,
+  );
 });
 
 test('a move that is requested again does not overwrite the record of its success', async () => {
@@ -420,14 +427,16 @@ test('a move that is requested again does not overwrite the record of its succes
     const id = ids.get(one) ?? randomUUID();
     ids.set(one, id);
     // A repetition that comes late may find nothing to move.
-    return requestMove(of, movers, one, { department: there(one).department }, id).catch(() => undefined);
+    return engineTransfer
+      .requestMove(of, movers, one, { department: there(one).department }, id)
+      .catch(() => undefined);
   };
   await tryEachCall(
     request,
     async (one, transfer) => {
-      await runTransfer(later(engine), movers, transfer);
+      await engineTransfer.runTransfer(later(engine), movers, transfer);
       // The message that the request sends again finds nothing.
-      await deleteEntity(engine, movers, there(one));
+      await engineWrite.deleteEntity(engine, movers, there(one));
     },
     async (one) => (await world.take('transfers', String(await request(engine, one)))).body as Transfer,
   );
@@ -438,20 +447,28 @@ test.each(['archive', 'move'] as const)(
   async (operation) => {
     const one = await hire({ department: 'Lost', nationalId: '1' });
     const year = { department: one.department, employeeId: one.employeeId, year: 2025 };
-    const { values } = await createEntity(engine, reviews, { ...year, rating: 3, comments: 'x'.repeat(400_000) });
-    const { values: withPhoto } = await putAttachment(engine, { entity: employees, key: one, field: 'photo' }, PNG);
+    const { values } = await engineWrite.createEntity(engine, reviews, {
+      ...year,
+      rating: 3,
+      comments: 'x'.repeat(400_000),
+    });
+    const { values: withPhoto } = await featureFiles.putAttachment(
+      engine,
+      { entity: employees, key: one, field: 'photo' },
+      PNG,
+    );
     const blobs = { large: values.comments, photos: withPhoto.photo } as Record<string, { blob: string }>;
     for (const [container, { blob }] of Object.entries(blobs))
       await world.storage.blobs.getContainerClient(container).deleteBlob(blob);
     const broken = { partitionKey: one.department, rowKey: `empid_${one.employeeId}`, nationalId: 'v1.broken' };
     await world.storage.table('employees').updateEntity(broken, 'Merge');
     const transfer = await transferOf(operation, one);
-    await runTransfer(later(engine), employees, transfer);
+    await engineTransfer.runTransfer(later(engine), employees, transfer);
     await world.settle();
     expect(await statusOf(operation, transfer.operationId)).toMatchObject({ status: 'succeeded' });
     expect(await valuesOf(employees, one)).toBeUndefined();
     const [entity, key] = operation === 'archive' ? [former, one] : [employees, there(one)];
-    const { values: arrived } = await readWithChildren(engine, entity, key, entity.children, {
+    const { values: arrived } = await engineRead.readWithChildren(engine, entity, key, entity.children, {
       select: { reviews: ['comments'] },
     });
     const { photo } = withPhoto;
@@ -462,14 +479,14 @@ test.each(['archive', 'move'] as const)(
 
 test('a move claims a unique value of the new partition, or fails if it is taken there', async () => {
   const sit = (department: string, employeeId: string, desk: string) =>
-    createEntity(engine, desks, { department, employeeId, desk });
+    engineWrite.createEntity(engine, desks, { department, employeeId, desk });
   const status = async (operationId: string) =>
-    (await readOperation(engine, { operation: 'move', operationId, entity: 'desks' })).status;
+    (await engineWrite.readOperation(engine, { operation: 'move', operationId, entity: 'desks' })).status;
   await sit('East', '1', 'A');
   await sit('East', '2', 'B');
   await sit('West', '3', 'B');
   const go = (employeeId: string) =>
-    requestMove(engine, desks, { department: 'East', employeeId }, { department: 'West' });
+    engineTransfer.requestMove(engine, desks, { department: 'East', employeeId }, { department: 'West' });
   const [free, taken] = [await go('1'), await go('2')];
   await world.settle();
   expect([await status(free), await status(taken)]).toEqual(['succeeded', 'failed']);
@@ -486,10 +503,10 @@ test('a move claims a unique value of the new partition, or fails if it is taken
 describe('an archive', () => {
   test('fails and keeps both when the archive already has an entity with the key', async () => {
     const one = await hire({ department: 'Twice' });
-    await requestArchive(engine, employees, one);
+    await engineTransfer.requestArchive(engine, employees, one);
     await world.settle();
     const second = await hire({ department: 'Twice', employeeId: one.employeeId });
-    const operationId = await requestArchive(engine, employees, second);
+    const operationId = await engineTransfer.requestArchive(engine, employees, second);
     await world.settle();
     expect(await statusOf('archive', operationId)).toMatchObject({ status: 'failed' });
     expect(await valuesOf(former, one)).toEqual(one);
@@ -499,10 +516,10 @@ describe('an archive', () => {
   test('does not affect an entity that was deleted and created again since the request', async () => {
     const one = await hire({ department: 'Anew' });
     const transfer = await transferOf('archive', one);
-    await deleteEntity(engine, employees, one);
+    await engineWrite.deleteEntity(engine, employees, one);
     await world.settle();
     const anew = await hire({ department: 'Anew', employeeId: one.employeeId });
-    await runTransfer(engine, employees, transfer);
+    await engineTransfer.runTransfer(engine, employees, transfer);
     await world.settle();
     expect(await valuesOf(employees, anew)).toEqual(anew);
     expect(await valuesOf(former, one)).toBeUndefined();
@@ -512,14 +529,14 @@ describe('an archive', () => {
   test('never succeeds without a recorded request', async () => {
     const operationId = '2026-11-20-00000000-0000-0000-0000-000000000000';
     const transfer: Transfer = {
-      version: MESSAGE_VERSION,
+      version: engineReconcile.MESSAGE_VERSION,
       operation: 'archive',
       operationId,
       entity: 'employees',
       key: { department: 'X', employeeId: '1' },
       incarnation: 'x',
     };
-    await expect(runTransfer(engine, employees, transfer)).rejects.toThrow(NeverSucceeds);
+    await expect(engineTransfer.runTransfer(engine, employees, transfer)).rejects.toThrow(baseValues.NeverSucceeds);
   });
 });
 
@@ -530,19 +547,21 @@ describe('an archive without some fields', () => {
     const key = { city: 'Oslo', applicantId: 'A1' };
     const long = 'x'.repeat(400_000);
     const blobsIn = async () => {
-      const all = ['large', 'applicantphotos'].map((name) => Array.fromAsync(listContainer(world.storage, name)));
+      const all = ['large', 'applicantphotos'].map((name) =>
+        Array.fromAsync(storageBlobs.listContainer(world.storage, name)),
+      );
       return (await Promise.all(all)).flat().map(({ name }) => name);
     };
     const before = await blobsIn();
     const others = { ...key, name: 'Ada', notes: `n${long}` };
-    await createEntity(engine, applicants, { ...others, phone: '555', secret: '1234', letter: `l${long}` });
-    await putAttachment(engine, { entity: applicants, key, field: 'photo' }, PNG);
-    const operationId = await requestArchive(engine, applicants, key);
+    await engineWrite.createEntity(engine, applicants, { ...others, phone: '555', secret: '1234', letter: `l${long}` });
+    await featureFiles.putAttachment(engine, { entity: applicants, key, field: 'photo' }, PNG);
+    const operationId = await engineTransfer.requestArchive(engine, applicants, key);
     await world.settle();
     expect(await statusOf('archive', operationId, applicants)).toEqual({ status: 'succeeded' });
     expect(await valuesOf(applicants, key)).toBeUndefined();
-    const { values } = await readEntity(engine, archive, key);
-    expect(await toPlain(engine, archive, values)).toEqual({ ...others, initial: 'A' });
+    const { values } = await engineRead.readEntity(engine, archive, key);
+    expect(await engineWrite.toPlain(engine, archive, values)).toEqual({ ...others, initial: 'A' });
     const [row] = await rowsOf(world.storage, archive.table);
     for (const field of ['phone', 'secret', 'letter', 'photo'])
       expect(Object.keys(row ?? {}).filter((name) => name.endsWith(field))).toEqual([]);
@@ -557,6 +576,6 @@ describe('an archive without some fields', () => {
     expect(archive).toMatchObject({ encrypted: [], large: ['notes'], compressed: [], attachments: {} });
     expect(archive.access.restricted).toEqual({});
     expect(archive.features.map(({ name }) => name)).not.toContain('encrypted properties');
-    expect(() => compileFilter(archive, { phone: '555' })).toThrow('"phone"');
+    expect(() => defineCodec.compileFilter(archive, { phone: '555' })).toThrow('"phone"');
   });
 });

@@ -4,20 +4,15 @@ import { createGunzip, gunzipSync, gzipSync } from 'node:zlib';
 import pMap from 'p-map';
 import { afterEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS, MINUTE_MS } from '../../lib/base/time.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
-import { listPeriodArchives } from '../../lib/features/high-volume-delete/period-archive.ts';
 import { defineEntity, RowkeyError, type Values } from '../../lib/index.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
-import { streamBlob } from '../../lib/storage/blobs.ts';
-import { createTable, dropTable, listTables } from '../../lib/storage/provision.ts';
-import { submit } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';
 import { tryFaults } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { baseValues } from '../kit/base.ts';
+import { type Engine, engineWrite } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
+import { storageBlobs, storageRows, storageTables } from '../kit/storage.ts';
 import { samplePoints } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
 import { openWorld, QUICK } from '../world.ts';
@@ -45,8 +40,9 @@ const { visits } = deploy(
 
 const world = await openWorld(import.meta.url, [visits]);
 afterEach(async () => {
-  for (const table of await listTables(world.storage, 'visits')) await dropTable(world.storage, table);
-  const container = world.storage.container(PERIOD_ARCHIVES_CONTAINER);
+  for (const table of await storageTables.listTables(world.storage, 'visits'))
+    await storageTables.dropTable(world.storage, table);
+  const container = world.storage.container(storageBlobs.PERIOD_ARCHIVES_CONTAINER);
   for await (const { name } of container.listBlobsFlat()) await container.deleteBlob(name);
 });
 
@@ -54,27 +50,29 @@ const NOON = Date.parse('2026-11-20T12:00:00Z');
 /** The first day past retention, its table and an instant at which it is archived. */
 const DAY = '2026-11-20';
 const TABLE = 'visits20261120';
-const PAST = NOON + 4 * DAY_MS;
+const PAST = NOON + 4 * baseValues.DAY_MS;
 const at = (engine: Engine, now: number): Engine => ({ ...engine, now: () => now });
 const roll = (engine = world.engine, until?: number) =>
-  rollPeriods(at(engine, PAST), visits, until === undefined ? {} : { until });
+  featureUpkeep.rollPeriods(at(engine, PAST), visits, until === undefined ? {} : { until });
 const visit = (minute: number, over: Values = {}) => ({
   door: `door${minute % 3}`,
-  at: new Date(NOON + minute * MINUTE_MS).toISOString(),
+  at: new Date(NOON + minute * baseValues.MINUTE_MS).toISOString(),
   ...over,
 });
 const write = (count: number, from = 0) =>
   pMap(
     Array.from({ length: count }, (_, index) => visit(from + index)),
-    (values) => createEntity(at(world.engine, NOON), visits, values),
+    (values) => engineWrite.createEntity(at(world.engine, NOON), visits, values),
     { concurrency: 8 },
   );
 /** The lines of all archives of the day whose state is given, each archive decompressed as one file. */
 async function readArchives(state = 'verified'): Promise<Values[]> {
-  const archives = (await listPeriodArchives(world.storage, 'visits')).filter((archive) => archive.state === state);
+  const archives = (await featureUpkeep.listPeriodArchives(world.storage, 'visits')).filter(
+    (archive) => archive.state === state,
+  );
   const files = await Promise.all(
     archives.map(async (archive) => {
-      const bytes = await streamBlob(world.storage, archive);
+      const bytes = await storageBlobs.streamBlob(world.storage, archive);
       return text(Readable.from(bytes ?? []).pipe(createGunzip()));
     }),
   );
@@ -92,12 +90,14 @@ describe('a period past retention', () => {
   test('is archived in a blob of the cool tier, verified, and dropped', async () => {
     await write(25);
     expect(await roll()).toMatchObject({ dropped: [TABLE], archiving: [] });
-    expect(await listTables(world.storage, TABLE)).toEqual([]);
-    const archives = await listPeriodArchives(world.storage, 'visits');
+    expect(await storageTables.listTables(world.storage, TABLE)).toEqual([]);
+    const archives = await featureUpkeep.listPeriodArchives(world.storage, 'visits');
     expect(archives).toMatchObject([
       { name: `visits/${DAY}/1.ndjson.gz`, state: 'verified', rows: 25, entity: 'visits', period: DAY, part: 1 },
     ]);
-    const blob = world.storage.container(PERIOD_ARCHIVES_CONTAINER).getBlobClient(`visits/${DAY}/1.ndjson.gz`);
+    const blob = world.storage
+      .container(storageBlobs.PERIOD_ARCHIVES_CONTAINER)
+      .getBlobClient(`visits/${DAY}/1.ndjson.gz`);
     expect(await blob.getProperties()).toMatchObject({ accessTier: 'Cool', contentType: 'application/gzip' });
     const lines = await readArchives();
     expect(lines).toHaveLength(25);
@@ -119,10 +119,10 @@ describe('a period past retention', () => {
   test('has a line for each row, as an import accepts it: long texts complete, secrets as they are stored', async () => {
     const writer = at(world.engine, NOON);
     const note = 'é\u{1f600}\n'.repeat(150_000);
-    await createEntity(writer, visits, visit(0, { badge: 'top secret', note }));
-    await createEntity(writer, visits, visit(1, { note: 'short' }));
+    await engineWrite.createEntity(writer, visits, visit(0, { badge: 'top secret', note }));
+    await engineWrite.createEntity(writer, visits, visit(1, { note: 'short' }));
     const properties = { EntityType: 'former', WriteId: 'w', Count: 2n, Bytes: new Uint8Array([1, 2]) };
-    await submit(world.storage, {
+    await storageRows.submit(world.storage, {
       table: TABLE,
       partition: 'other',
       actions: [{ kind: 'insert', row: 'x', properties }],
@@ -144,27 +144,31 @@ describe('a period past retention', () => {
     // Two tables to create, two listings; the search for rows of other programs; a page, a block, a commit; the blob is read, marked and the
     // table dropped.
     expect(await costOf(() => roll())).toBe(11);
-    await createTable(world.storage, TABLE);
+    await storageTables.createTable(world.storage, TABLE);
     // An empty table needs no archive.
     expect(await costOf(() => roll())).toBe(7);
-    expect(await listPeriodArchives(world.storage, 'visits')).toHaveLength(2);
+    expect(await featureUpkeep.listPeriodArchives(world.storage, 'visits')).toHaveLength(2);
   });
 
   test('is not archived before writers with a late clock have finished', async () => {
     await write(2);
     const midnight = Date.parse('2026-11-24T00:00:00Z');
-    expect((await rollPeriods(at(world.engine, midnight + MINUTE_MS), visits)).dropped).toEqual([]);
-    expect((await rollPeriods(at(world.engine, midnight + 2 * MINUTE_MS), visits)).dropped).toEqual([TABLE]);
+    expect(
+      (await featureUpkeep.rollPeriods(at(world.engine, midnight + baseValues.MINUTE_MS), visits)).dropped,
+    ).toEqual([]);
+    expect(
+      (await featureUpkeep.rollPeriods(at(world.engine, midnight + 2 * baseValues.MINUTE_MS), visits)).dropped,
+    ).toEqual([TABLE]);
   });
 
   test('rejects changes, so that its archive is not stale', async () => {
     await write(1);
     const late = at(world.engine, PAST);
     const refusal = { code: 'invalid-input', field: 'at' };
-    await expect(createEntity(late, visits, visit(5))).rejects.toMatchObject(refusal);
-    await expect(patchEntity(late, visits, visit(0), { note: 'late' })).rejects.toMatchObject(refusal);
-    await expect(deleteEntity(late, visits, visit(0))).rejects.toMatchObject(refusal);
-    await expect(deleteEntity(late, visits, visit(5))).rejects.toMatchObject({ code: 'not-found' });
+    await expect(engineWrite.createEntity(late, visits, visit(5))).rejects.toMatchObject(refusal);
+    await expect(engineWrite.patchEntity(late, visits, visit(0), { note: 'late' })).rejects.toMatchObject(refusal);
+    await expect(engineWrite.deleteEntity(late, visits, visit(0))).rejects.toMatchObject(refusal);
+    await expect(engineWrite.deleteEntity(late, visits, visit(5))).rejects.toMatchObject({ code: 'not-found' });
   });
 });
 
@@ -173,23 +177,23 @@ describe('an archive', () => {
   const writeLong = async (count: number) => {
     const note = 'x'.repeat(4_194_304);
     for (let minute = 0; minute < count; minute += 1)
-      await createEntity(at(world.engine, NOON), visits, visit(minute, { door: 'a', note }));
+      await engineWrite.createEntity(at(world.engine, NOON), visits, visit(minute, { door: 'a', note }));
   };
   /** Ends a run after `count` blocks. */
   const rollUntil = (count: number, engine = world.engine) => {
     let now = PAST;
     let times = 0;
     // The clock is read once to begin and once before each block.
-    const clock = () => (times++ > count ? now + 10 * MINUTE_MS : now++);
-    return rollPeriods({ ...engine, now: clock }, visits, { until: PAST + MINUTE_MS });
+    const clock = () => (times++ > count ? now + 10 * baseValues.MINUTE_MS : now++);
+    return featureUpkeep.rollPeriods({ ...engine, now: clock }, visits, { until: PAST + baseValues.MINUTE_MS });
   };
 
   test('is continued by later runs, and its table is dropped by the last one', async () => {
     await writeLong(5);
     for (const rows of [2, 4]) {
       expect(await rollUntil(2)).toMatchObject({ dropped: [], archiving: [TABLE] });
-      expect(await listPeriodArchives(world.storage)).toMatchObject([{ state: 'partial', rows }]);
-      expect(await listTables(world.storage, TABLE)).toEqual([TABLE]);
+      expect(await featureUpkeep.listPeriodArchives(world.storage)).toMatchObject([{ state: 'partial', rows }]);
+      expect(await storageTables.listTables(world.storage, TABLE)).toEqual([TABLE]);
       // As after a move to another account.
       const table = world.storage.table(TABLE);
       for await (const { partitionKey = '', rowKey = '' } of table.listEntities())
@@ -198,21 +202,21 @@ describe('an archive', () => {
     expect(await roll()).toMatchObject({ dropped: [TABLE] });
     const lines = await readArchives();
     expect(lines.map((line) => line.at)).toEqual(instants(5));
-    expect(await listPeriodArchives(world.storage)).toMatchObject([{ part: 1, rows: 5 }]);
+    expect(await featureUpkeep.listPeriodArchives(world.storage)).toMatchObject([{ part: 1, rows: 5 }]);
   });
 
   test('is begun again if the table was created again meanwhile, or if its period is kept again', async () => {
     await writeLong(3);
     await rollUntil(2);
-    await dropTable(world.storage, TABLE);
+    await storageTables.dropTable(world.storage, TABLE);
     await write(3);
     expect(await roll()).toMatchObject({ dropped: [TABLE] });
-    expect(await listPeriodArchives(world.storage)).toMatchObject([
+    expect(await featureUpkeep.listPeriodArchives(world.storage)).toMatchObject([
       { part: 1, state: 'partial', rows: 2 },
       { part: 2, state: 'verified', rows: 3 },
     ]);
-    await rollPeriods(at(world.engine, NOON), visits);
-    expect(await listPeriodArchives(world.storage)).toMatchObject([{ part: 2 }]);
+    await featureUpkeep.rollPeriods(at(world.engine, NOON), visits);
+    expect(await featureUpkeep.listPeriodArchives(world.storage)).toMatchObject([{ part: 2 }]);
   });
 
   test('is not used again if its table was not dropped, because rows may have been added while the period was kept again', async () => {
@@ -246,11 +250,13 @@ describe('an archive', () => {
     ['missing bytes', async (bytes: Buffer) => bytes.subarray(0, bytes.length - 9)],
   ])('that has %s keeps its table from being dropped, and is written again', async (_, spoil) => {
     await write(20);
-    const blob = world.storage.container(PERIOD_ARCHIVES_CONTAINER).getBlockBlobClient(`visits/${DAY}/1.ndjson.gz`);
+    const blob = world.storage
+      .container(storageBlobs.PERIOD_ARCHIVES_CONTAINER)
+      .getBlockBlobClient(`visits/${DAY}/1.ndjson.gz`);
     const client = faultyHttpClient();
     const counting = world.engineThrough(client);
     await roll(counting);
-    await world.storage.container(PERIOD_ARCHIVES_CONTAINER).deleteBlob(`visits/${DAY}/1.ndjson.gz`);
+    await world.storage.container(storageBlobs.PERIOD_ARCHIVES_CONTAINER).deleteBlob(`visits/${DAY}/1.ndjson.gz`);
     await write(20);
     const spoilAfterCommit = async () => {
       const bytes = await blob.downloadToBuffer();
@@ -261,10 +267,10 @@ describe('an archive', () => {
     // The fourth last call is the one that reads the blob back, before the mark and the drop.
     const through = world.engineThrough(interruptedHttpClient(client.calls - 2, spoilAfterCommit));
     await expect(roll(through)).rejects.toThrow(/differs from its table/);
-    expect(await listTables(world.storage, TABLE)).toEqual([TABLE]);
-    expect(await listPeriodArchives(world.storage)).toMatchObject([{ state: 'complete' }]);
+    expect(await storageTables.listTables(world.storage, TABLE)).toEqual([TABLE]);
+    expect(await featureUpkeep.listPeriodArchives(world.storage)).toMatchObject([{ state: 'complete' }]);
     await expect(roll()).rejects.toThrow(/differs from its table/);
-    expect(await listTables(world.storage, TABLE)).toEqual([TABLE]);
+    expect(await storageTables.listTables(world.storage, TABLE)).toEqual([TABLE]);
     expect(await roll()).toMatchObject({ dropped: [TABLE] });
     expect(instantsOf(await readArchives())).toEqual(instants(20));
   });
@@ -275,11 +281,11 @@ describe('an archive', () => {
         await afterEachRound();
         await write(7);
         await roll(world.engineThrough(client, fault && QUICK)).catch(() => undefined);
-        if ((await listTables(world.storage, TABLE)).length === 0)
+        if ((await storageTables.listTables(world.storage, TABLE)).length === 0)
           expect(instantsOf(await readArchives())).toEqual(instants(7));
         await roll();
         await roll();
-        expect(await listTables(world.storage, TABLE)).toEqual([]);
+        expect(await storageTables.listTables(world.storage, TABLE)).toEqual([]);
         expect(instantsOf(await readArchives())).toEqual(instants(7));
       },
       { what: 'Archive of a period, each storage call: every fault' },
@@ -310,14 +316,14 @@ describe('an archive', () => {
           expect(error).toBeInstanceOf(RowkeyError),
         );
         await roll();
-        expect(await listTables(world.storage, TABLE)).toEqual([]);
+        expect(await storageTables.listTables(world.storage, TABLE)).toEqual([]);
         expect(instantsOf(await readArchives())).toEqual(instants(7));
       });
   });
 
   const afterEachRound = async () => {
-    await dropTable(world.storage, TABLE);
-    const container = world.storage.container(PERIOD_ARCHIVES_CONTAINER);
+    await storageTables.dropTable(world.storage, TABLE);
+    const container = world.storage.container(storageBlobs.PERIOD_ARCHIVES_CONTAINER);
     for await (const { name } of container.listBlobsFlat()) await container.deleteBlob(name);
   };
 });

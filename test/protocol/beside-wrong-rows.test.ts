@@ -1,15 +1,12 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../lib/base/time.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { markOf } from '../../lib/engine/read/unreadable-field.ts';
-import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { expireEntities } from '../../lib/features/expiry/expiry.ts';
 import { defineEntity, defineUnion, interPartitionIndex, RowkeyError, type Values } from '../../lib/index.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces } from '../kit/define.ts';
+import { engineRead, engineWrite } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import { openWorld, rowsOf } from '../world.ts';
 
 /** A command over many rows goes on beside a wrong one, which it names or takes along as it is. */
@@ -66,7 +63,7 @@ const IDS = ['a-good', ...Object.keys(WRONG), 'z-good'];
 
 /** Stores good rows around the wrong ones. */
 async function store(site: string) {
-  for (const id of IDS) await createEntity(engine, goods, { site, id, amount: 1 });
+  for (const id of IDS) await engineWrite.createEntity(engine, goods, { site, id, amount: 1 });
   await world.settle();
   for (const [id, wrong] of Object.entries(WRONG))
     await world.storage.table('goods').updateEntity({ partitionKey: site, rowKey: id, ...wrong }, 'Merge');
@@ -75,11 +72,11 @@ async function left(site: string, type = 'goods') {
   const rows = await rowsOf(world.storage, type);
   return rows.filter(({ partitionKey, EntityType }) => partitionKey === site && EntityType === type);
 }
-const markIn = (site: string, id: string) => markOf(addressOf(goods, { site, id }));
+const markIn = (site: string, id: string) => engineRead.markOf(definePlaces.addressOf(goods, { site, id }));
 
 test('the consistency check names each', async () => {
   await store('Checked');
-  const { findings } = await verifyPage(engine, goods, {
+  const { findings } = await operationsCheck.verifyPage(engine, goods, {
     top: 100,
     repair: true,
     patience: 0,
@@ -101,18 +98,18 @@ test('the consistency check names each', async () => {
 
 test('a scan and a list return each, with null in place of what cannot be read', async () => {
   await store('Listed');
-  const { items } = await readEntities(engine, goods, { site: 'Listed' }, { top: 100 });
+  const { items } = await engineRead.readEntities(engine, goods, { site: 'Listed' }, { top: 100 });
   expect(items).toHaveLength(IDS.length);
-  const scanned = (await scanEntities(engine, goods, { top: 100, marksLost: true })).items;
+  const scanned = (await engineRead.scanEntities(engine, goods, { top: 100, marksLost: true })).items;
   const old = scanned.find(({ site, id }) => site === 'Listed' && id === 'i-old');
   expect(JSON.parse(JSON.stringify(old))).toMatchObject({ site: 'Listed', id: 'i-old', amount: null });
-  await deleteRange(engine, goods, { site: 'Listed' }, { all: true });
+  await engineWrite.deleteRange(engine, goods, { site: 'Listed' }, { all: true });
 });
 
 test('a batch writes the entities beside them', async () => {
   await store('Written');
   const puts = IDS.map((id) => ({ put: { site: 'Written', id, amount: 2 } }));
-  const outcomes = await writeBatch(engine, goods, puts);
+  const outcomes = await engineWrite.writeBatch(engine, goods, puts);
   const refused = IDS.filter((_, at) => outcomes[at] instanceof RowkeyError);
   // No write reaches an entity of which the row has another key, or of which the former values are unknown.
   expect(refused).toEqual(['g-key', 'i-old']);
@@ -120,7 +117,7 @@ test('a batch writes the entities beside them', async () => {
 
 test('a range delete deletes the others, and no entity outside of the range', async () => {
   await store('Deleted');
-  const { deleted, failed } = await deleteRange(engine, goods, { site: 'Deleted' }, { from: 'a', to: 'y' });
+  const { deleted, failed } = await engineWrite.deleteRange(engine, goods, { site: 'Deleted' }, { from: 'a', to: 'y' });
   expect(deleted).toBe(IDS.length - 1 - KEPT.length);
   expect((await left('Deleted')).map(({ rowKey }) => rowKey)).toEqual([...KEPT, 'z-good']);
   for (const id of KEPT)
@@ -133,8 +130,8 @@ test('expiry deletes the others, and says which it cannot delete', async () => {
   for (const { partitionKey = '', rowKey = '' } of await rowsOf(world.storage, 'goods'))
     await world.storage.table('goods').deleteEntity(String(partitionKey), String(rowKey));
   await store('Expired');
-  const late = { ...engine, now: () => Date.now() + 40 * DAY_MS };
-  const { failed, reasons } = await expireEntities(late, goods, { until: Infinity });
+  const late = { ...engine, now: () => Date.now() + 40 * baseValues.DAY_MS };
+  const { failed, reasons } = await featureUpkeep.expireEntities(late, goods, { until: Infinity });
   await world.settle();
   const kept = (await left('Expired')).map(({ rowKey }) => rowKey);
   expect(kept).toEqual(['g-key', 'h-other', 'i-old']);
@@ -146,13 +143,17 @@ test('expiry deletes the others, and says which it cannot delete', async () => {
 test('an entity of an unknown kind expires and is deleted like the others', async () => {
   const table = world.storage.table('pets');
   const storePets = async (site: string) => {
-    for (const id of ['1', '2', '3']) await createEntity(engine, pets, { site, id, kind: 'cat', amount: 1 });
+    for (const id of ['1', '2', '3'])
+      await engineWrite.createEntity(engine, pets, { site, id, kind: 'cat', amount: 1 });
     await table.updateEntity({ partitionKey: site, rowKey: '2', kind: 'boat' }, 'Merge');
     await table.updateEntity({ partitionKey: site, rowKey: '3', kind: 5 }, 'Merge');
   };
   await storePets('Expired');
-  const late = { ...engine, now: () => Date.now() + 40 * DAY_MS };
-  expect(await expireEntities(late, pets, { until: Infinity })).toMatchObject({ deleted: 3, failed: 0 });
+  const late = { ...engine, now: () => Date.now() + 40 * baseValues.DAY_MS };
+  expect(await featureUpkeep.expireEntities(late, pets, { until: Infinity })).toMatchObject({ deleted: 3, failed: 0 });
   await storePets('Deleted');
-  expect(await deleteRange(engine, pets, { site: 'Deleted' }, { all: true })).toMatchObject({ deleted: 3, failed: [] });
+  expect(await engineWrite.deleteRange(engine, pets, { site: 'Deleted' }, { all: true })).toMatchObject({
+    deleted: 3,
+    failed: [],
+  });
 });

@@ -1,23 +1,15 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
-import { readEntity, readWithChildren } from '../../lib/engine/read/retrieve.ts';
-import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { giveUpTransfer, requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, writeAtomically } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
 import { defineEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../../lib/index.ts';
-import { explain } from '../../lib/storage/explain.ts';
-import { readRange, submit } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient, lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, reviews } from '../fixtures/model.ts';
+import type { Entity } from '../kit/define.ts';
+import { engineConsume, engineRead, engineTransfer, engineWrite, type Transfer } from '../kit/engine.ts';
+import { storageAccounts, storageRows } from '../kit/storage.ts';
 import { samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { log } from '../silent-log.ts';
@@ -106,9 +98,9 @@ const reviewOf = ({ department, employeeId }: Values, year: number, over: Values
   rating: 3,
   ...over,
 });
-const review = (one: Values, year: number) => createEntity(engine, reviews, reviewOf(one, year));
+const review = (one: Values, year: number) => engineWrite.createEntity(engine, reviews, reviewOf(one, year));
 const withReviews = (entity: Entity, one: Values) =>
-  readWithChildren(engine, entity, one, [reviews]).then(
+  engineRead.readWithChildren(engine, entity, one, [reviews]).then(
     ({ values }) => values,
     () => undefined,
   );
@@ -124,7 +116,7 @@ const consumer = {
 
 async function hire(department: string) {
   const one = somebody({ department });
-  await createEntity(engine, employees, one);
+  await engineWrite.createEntity(engine, employees, one);
   return one;
 }
 
@@ -151,12 +143,12 @@ describe('an employee and its reviews', () => {
     await review(other, 2010);
     expect(await withReviews(employees, one)).toEqual({ ...one, reviews: years.map((year) => reviewOf(one, year)) });
     expect(await costOf(() => withReviews(employees, one))).toBe(1);
-    expect(await costOf(() => readEntity(engine, reviews, reviewOf(one, 2011)))).toBe(1);
+    expect(await costOf(() => engineRead.readEntity(engine, reviews, reviewOf(one, 2011)))).toBe(1);
     // This process wrote the employee last, and each review touches the employee.
     expect(await costOf(() => review(one, 2013))).toBe(1);
-    const { values } = await patchEntity(engine, reviews, reviewOf(one, 2011), { rating: 5 });
+    const { values } = await engineWrite.patchEntity(engine, reviews, reviewOf(one, 2011), { rating: 5 });
     expect(values).toEqual(reviewOf(one, 2011, { rating: 5 }));
-    await deleteEntity(engine, reviews, reviewOf(one, 2010));
+    await engineWrite.deleteEntity(engine, reviews, reviewOf(one, 2010));
     await world.settle();
     expect((await withReviews(employees, one))?.reviews).toEqual([values, reviewOf(one, 2012), reviewOf(one, 2013)]);
     await expect(review({ department: 'Reviewed', employeeId: '999999' }, 2010)).rejects.toMatchObject({
@@ -174,10 +166,10 @@ describe('an employee and its reviews', () => {
       keys.map((projectId) => ({ area, projectId })),
     );
     const all = keys.map((projectId) => ({ area, projectId, task: `of ${projectId}` }));
-    for (const task of all) await createEntity(engine, tasks, task);
-    const readP = () => readWithChildren(engine, projects, { area, projectId: 'P' }, [tasks]);
+    for (const task of all) await engineWrite.createEntity(engine, tasks, task);
+    const readP = () => engineRead.readWithChildren(engine, projects, { area, projectId: 'P' }, [tasks]);
     expect((await readP()).values.tasks).toEqual([all[0]]);
-    const [step, ...others] = await explain(readP);
+    const [step, ...others] = await storageAccounts.explain(readP);
     expect(others).toEqual([]);
     const filter = step && 'filter' in step ? step.filter : '';
     expect(filter).toContain("RowKey ge 'project_P' and RowKey lt 'project_P`'");
@@ -187,14 +179,14 @@ describe('an employee and its reviews', () => {
 
   test('are read in a second query if rows between them fill the first', async () => {
     const area = 'Full';
-    for (const lot of [1, 2]) await createEntity(engine, lots, { area, lot });
+    for (const lot of [1, 2]) await engineWrite.createEntity(engine, lots, { area, lot });
     const own = ['a', 'b'].map((item) => ({ area, lot: 1, item }));
-    for (const item of own) await createEntity(engine, items, item);
-    const readLot = () => readWithChildren(engine, lots, { area, lot: 1 }, [items]);
+    for (const item of own) await engineWrite.createEntity(engine, items, item);
+    const readLot = () => engineRead.readWithChildren(engine, lots, { area, lot: 1 }, [items]);
     expect(await costOf(readLot)).toBe(1);
     for (let first = 10_000; first < 11_100; first += 100) {
       const numbers = Array.from({ length: 100 }, (_, index) => first + index);
-      await submit(engine.storage, {
+      await storageRows.submit(engine.storage, {
         table: 'projects',
         partition: area,
         actions: numbers.map((lot) => ({
@@ -217,15 +209,20 @@ describe('an employee and its reviews', () => {
     async (name, listed) => {
       const area = `Dense ${name}`;
       for (const lot of [1, 2, 3]) {
-        await createEntity(engine, lots, { area, lot, isOpen: lot === 2 });
-        for (const item of ['a', 'b']) await createEntity(engine, items, { area, lot, item });
+        await engineWrite.createEntity(engine, lots, { area, lot, isOpen: lot === 2 });
+        for (const item of ['a', 'b']) await engineWrite.createEntity(engine, items, { area, lot, item });
       }
-      const list = () => readByCopies(engine, lots, lots.indexes[name], { area }, { top: 100 });
+      const list = () => engineRead.readByCopies(engine, lots, lots.indexes[name], { area }, { top: 100 });
       expect((await list()).items.map(({ lot }) => lot)).toEqual(listed);
-      const [step] = await explain(list);
+      const [step] = await storageAccounts.explain(list);
       const bounds = /RowKey ge '(.+?)' and RowKey lt '(.+?)'/.exec(step && 'filter' in step ? step.filter : '');
       const [, from = '', before = ''] = bounds ?? [];
-      const { rows } = await readRange(engine.storage, { table: 'projects', partition: area, from, before });
+      const { rows } = await storageRows.readRange(engine.storage, {
+        table: 'projects',
+        partition: area,
+        from,
+        before,
+      });
       expect(rows).toHaveLength(listed.length);
     },
   );
@@ -236,7 +233,7 @@ describe('an employee and its reviews', () => {
     const now = Date.now();
     const patient = { ...engine, now: () => now };
     await Promise.all(
-      Array.from({ length: 40 }, (_, index) => createEntity(patient, reviews, reviewOf(one, 1980 + index))),
+      Array.from({ length: 40 }, (_, index) => engineWrite.createEntity(patient, reviews, reviewOf(one, 1980 + index))),
     );
     expect((await withReviews(employees, one))?.reviews).toHaveLength(40);
   });
@@ -246,7 +243,7 @@ describe('reviews are transferred and deleted with their employee:', () => {
   test('deleted with it', async () => {
     const one = await hire('Leaving');
     for (const year of [2010, 2011]) await review(one, year);
-    await deleteEntity(engine, employees, one);
+    await engineWrite.deleteEntity(engine, employees, one);
     expect(await orphans()).toEqual([]);
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
@@ -259,7 +256,7 @@ describe('reviews are transferred and deleted with their employee:', () => {
         const [written] = await Promise.allSettled([
           review(one, 2010),
           review(one, 2011),
-          deleteEntity(engine, employees, one),
+          engineWrite.deleteEntity(engine, employees, one),
         ]);
         return written.status;
       }),
@@ -278,12 +275,12 @@ describe('reviews are transferred and deleted with their employee:', () => {
       const run = async (at: number) => {
         const one = await hire('Going');
         // A move waits for the claim of a create that no reconciler has confirmed.
-        await consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
+        await engineConsume.consumeIntent(consumer, await world.take('index-changes', String(one.employeeId)));
         await review(one, 2010);
         await review(one, 2011);
         const operationId = await (operation === 'archive'
-          ? requestArchive(engine, employees, one)
-          : requestMove(engine, employees, one, { department: 'Going2' }));
+          ? engineTransfer.requestArchive(engine, employees, one)
+          : engineTransfer.requestMove(engine, employees, one, { department: 'Going2' }));
         const transfer = (await world.take('transfers', operationId)).body as Transfer;
         const done: number[] = [2010, 2011];
         const write = async () => {
@@ -291,14 +288,14 @@ describe('reviews are transferred and deleted with their employee:', () => {
             () => done.push(2012),
             () => undefined,
           );
-          await deleteEntity(engine, reviews, reviewOf(one, 2010)).then(
+          await engineWrite.deleteEntity(engine, reviews, reviewOf(one, 2010)).then(
             () => done.shift(),
             () => undefined,
           );
         };
         const client = interruptedHttpClient(at, write);
-        await runTransfer(world.engineThrough(client), employees, transfer).catch(() => undefined);
-        await runTransfer(engine, employees, transfer);
+        await engineTransfer.runTransfer(world.engineThrough(client), employees, transfer).catch(() => undefined);
+        await engineTransfer.runTransfer(engine, employees, transfer);
         return { client, one, done };
       };
       const { client } = await run(0);
@@ -319,11 +316,11 @@ describe('a project and its tasks', () => {
   const area = 'North';
   const key = (projectId: string) => ({ area, projectId });
   const start = async (projectId: string) => {
-    await createEntity(engine, projects, key(projectId));
-    await createEntity(engine, tasks, { ...key(projectId), task: 'plan' });
+    await engineWrite.createEntity(engine, projects, key(projectId));
+    await engineWrite.createEntity(engine, tasks, { ...key(projectId), task: 'plan' });
   };
   const withTasks = async (entity: Entity, projectId: string) =>
-    (await readWithChildren(engine, entity, key(projectId), [tasks])).values;
+    (await engineRead.readWithChildren(engine, entity, key(projectId), [tasks])).values;
   const project = (projectId: string) => ({ ...key(projectId), tasks: [{ ...key(projectId), task: 'plan' }] });
   const rows = async (table: string) => (await rowsOf(world.storage, table)).map(({ rowKey }) => rowKey);
 
@@ -335,8 +332,8 @@ describe('a project and its tasks', () => {
 
   test('are deleted together, whatever characters the project id has', async () => {
     for (const projectId of ['old_road', 'old_rail']) await start(projectId);
-    await deleteEntity(engine, projects, key('old_road'));
-    await requestArchive(engine, projects, key('old_rail'));
+    await engineWrite.deleteEntity(engine, projects, key('old_road'));
+    await engineTransfer.requestArchive(engine, projects, key('old_rail'));
     await world.settle();
     expect((await rows('projects')).filter((row) => /old/.test(String(row)))).toEqual([]);
     expect(await withTasks(projects.archive as Entity, 'old_rail')).toEqual(project('old_rail'));
@@ -350,7 +347,7 @@ describe('a project with more tasks than a transaction has rows', () => {
 
   test('is not deleted in a transaction with other actions', async () => {
     await createLarge(project, CHILDREN);
-    await expect(writeAtomically(engine, projects, [{ delete: project }])).rejects.toMatchObject({
+    await expect(engineWrite.writeAtomically(engine, projects, [{ delete: project }])).rejects.toMatchObject({
       code: 'too-large',
       message: expect.stringContaining(limit),
       accepted: 'at most 99 children; delete ranges of tasks first',
@@ -359,8 +356,11 @@ describe('a project with more tasks than a transaction has rows', () => {
 
   test('is deleted after a range of its tasks', async () => {
     const range = { from: project.projectId, to: project.projectId };
-    expect(await deleteRange(engine, tasks, project, range)).toMatchObject({ deleted: CHILDREN, failed: [] });
-    expect(await deleteEntity(engine, projects, project)).toBeUndefined();
+    expect(await engineWrite.deleteRange(engine, tasks, project, range)).toMatchObject({
+      deleted: CHILDREN,
+      failed: [],
+    });
+    expect(await engineWrite.deleteEntity(engine, projects, project)).toBeUndefined();
     await world.settle();
     expect(await rowsIn('large')).toEqual([]);
   });
@@ -369,7 +369,7 @@ describe('a project with more tasks than a transaction has rows', () => {
 const tasksOf = (project: Values, count: number) =>
   Array.from({ length: count }, (_, task) => ({ ...project, task: `t${String(task).padStart(4, '0')}` }));
 async function createLarge(project: Values, count: number) {
-  await createEntity(engine, projects, project);
+  await engineWrite.createEntity(engine, projects, project);
   await putAll(engine, tasks, tasksOf(project, count));
 }
 const rowsIn = async (area: string) =>
@@ -381,9 +381,9 @@ describe('the delete of a project with hundreds of tasks', () => {
     counter += 1;
     const project = { area: `huge${counter}`, projectId: 'p' };
     await createLarge(project, count);
-    const operationId = (await deleteEntity(engine, projects, project)) ?? '';
+    const operationId = (await engineWrite.deleteEntity(engine, projects, project)) ?? '';
     const transfer = (await world.take('transfers', operationId)).body as Transfer;
-    const status = () => readOperation(engine, { entity: 'projects', operation: 'delete', operationId });
+    const status = () => engineWrite.readOperation(engine, { entity: 'projects', operation: 'delete', operationId });
     return { project, transfer, operationId, status };
   };
   /** A task is never without its project. */
@@ -395,8 +395,8 @@ describe('the delete of a project with hundreds of tasks', () => {
   test('is an operation, which ends with the last task', async () => {
     const { project, transfer, status } = await begin();
     expect(await status()).toMatchObject({ operation: 'delete', status: 'running', key: project });
-    expect((await readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
-    await runTransfer(engine, projects, transfer);
+    expect((await engineRead.readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
+    await engineTransfer.runTransfer(engine, projects, transfer);
     expect(await status()).toMatchObject({ status: 'succeeded' });
     await world.settle();
     expect(await rowsIn(project.area)).toEqual([]);
@@ -407,7 +407,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     const costs = [];
     for (const count of [205, 403]) {
       const { transfer } = await begin(count);
-      costs.push(await costOf(() => runTransfer(engine, projects, transfer)));
+      costs.push(await costOf(() => engineTransfer.runTransfer(engine, projects, transfer)));
     }
     expect(costs).toEqual([15, 17]);
   });
@@ -417,11 +417,11 @@ describe('the delete of a project with hundreds of tasks', () => {
       async ({ client, timing, label }) => {
         const { project, transfer, status } = await begin();
         const through = world.engineThrough(client, timing);
-        await runTransfer(through, projects, transfer).catch(() => undefined);
+        await engineTransfer.runTransfer(through, projects, transfer).catch(() => undefined);
         await expectNoOrphans(project.area, label);
-        await runTransfer(engine, projects, transfer);
+        await engineTransfer.runTransfer(engine, projects, transfer);
         // A duplicate that is late.
-        await runTransfer(engine, projects, transfer);
+        await engineTransfer.runTransfer(engine, projects, transfer);
         await expectNoOrphans(project.area, label);
         expect((await status()).status, label).toBe('succeeded');
         return project.area;
@@ -444,18 +444,18 @@ describe('the delete of a project with hundreds of tasks', () => {
           return outcome;
         };
         return {
-          act: (through) => runTransfer(through, projects, transfer),
+          act: (through) => engineTransfer.runTransfer(through, projects, transfer),
           async interrupt() {
             await expectNoOrphans(project.area);
             // Done before the project is closed.
-            await note(createEntity(engine, tasks, { ...project, task: 'late' }));
-            if ((await note(createEntity(engine, projects, project))) === 'done') {
-              const { values } = await readWithChildren(engine, projects, project, [tasks]);
+            await note(engineWrite.createEntity(engine, tasks, { ...project, task: 'late' }));
+            if ((await note(engineWrite.createEntity(engine, projects, project))) === 'done') {
+              const { values } = await engineRead.readWithChildren(engine, projects, project, [tasks]);
               expect(values.tasks).toEqual([]);
-            } else await runTransfer(engine, projects, transfer).catch(() => undefined);
+            } else await engineTransfer.runTransfer(engine, projects, transfer).catch(() => undefined);
           },
           async check(label) {
-            await runTransfer(engine, projects, transfer);
+            await engineTransfer.runTransfer(engine, projects, transfer);
             await expectNoOrphans(project.area, label);
             const left = (await rowsIn(project.area)).filter(({ EntityType }) => EntityType === 'tasks');
             expect(left, label).toEqual([]);
@@ -471,21 +471,26 @@ describe('the delete of a project with hundreds of tasks', () => {
     const projectOf = async (area: string) => {
       const project = { area, projectId: 'p' };
       await createLarge(project, 120);
-      const { etag } = await readEntity(engine, projects, project);
-      const operationId = (await deleteEntity(engine, projects, project, { ifMatch: etag })) ?? '';
+      const { etag } = await engineRead.readEntity(engine, projects, project);
+      const operationId = (await engineWrite.deleteEntity(engine, projects, project, { ifMatch: etag })) ?? '';
       const transfer = (await world.take('transfers', operationId)).body as Transfer;
       return { project, transfer, operation: { entity: 'projects', operation: 'delete', operationId } as const };
     };
     const one = await projectOf('conditional1');
-    await createEntity(engine, tasks, { ...one.project, task: 'more' });
-    await runTransfer(engine, projects, one.transfer);
-    expect(await readOperation(engine, one.operation)).toMatchObject({ status: 'succeeded' });
+    await engineWrite.createEntity(engine, tasks, { ...one.project, task: 'more' });
+    await engineTransfer.runTransfer(engine, projects, one.transfer);
+    expect(await engineWrite.readOperation(engine, one.operation)).toMatchObject({ status: 'succeeded' });
     const other = await projectOf('conditional2');
-    await patchEntity(engine, projects, other.project, { title: 'changed' });
-    await runTransfer(engine, projects, other.transfer);
-    expect(await readOperation(engine, other.operation)).toMatchObject({ status: 'failed', reason: /changed/ });
-    await createEntity(engine, tasks, { ...other.project, task: 'more' });
-    await expect(deleteEntity(engine, projects, other.project, { ifMatch: 'W/"old"' })).rejects.toMatchObject({
+    await engineWrite.patchEntity(engine, projects, other.project, { title: 'changed' });
+    await engineTransfer.runTransfer(engine, projects, other.transfer);
+    expect(await engineWrite.readOperation(engine, other.operation)).toMatchObject({
+      status: 'failed',
+      reason: /changed/,
+    });
+    await engineWrite.createEntity(engine, tasks, { ...other.project, task: 'more' });
+    await expect(
+      engineWrite.deleteEntity(engine, projects, other.project, { ifMatch: 'W/"old"' }),
+    ).rejects.toMatchObject({
       code: 'etag-mismatch',
     });
   });
@@ -493,8 +498,8 @@ describe('the delete of a project with hundreds of tasks', () => {
   test('deletes nothing of a later project if a transaction arrives late', async () => {
     const { project, transfer } = await begin();
     const client = lateHttpClient(({ url }) => url.includes('$batch'), { dies: true });
-    await runTransfer(world.engineThrough(client, QUICK), projects, transfer).catch(() => undefined);
-    await runTransfer(engine, projects, transfer);
+    await engineTransfer.runTransfer(world.engineThrough(client, QUICK), projects, transfer).catch(() => undefined);
+    await engineTransfer.runTransfer(engine, projects, transfer);
     await world.settle();
     await createLarge(project, 120);
     await client.arrive();
@@ -503,38 +508,45 @@ describe('the delete of a project with hundreds of tasks', () => {
 
   test('is closed to writers while it runs, and open again if it is given up', async () => {
     const { project, transfer, status } = await begin();
-    await runTransfer(world.engineThrough(faultyHttpClient('crash after', 8), QUICK), projects, transfer).catch(
-      () => undefined,
-    );
+    await engineTransfer
+      .runTransfer(world.engineThrough(faultyHttpClient('crash after', 8), QUICK), projects, transfer)
+      .catch(() => undefined);
     const busy = { code: 'busy' };
-    await expect(patchEntity(engine, projects, project, { title: 'x' })).rejects.toMatchObject(busy);
-    await expect(createEntity(engine, tasks, { ...project, task: 'x' })).rejects.toMatchObject(busy);
-    await expect(deleteEntity(engine, tasks, { ...project, task: 't0119' })).rejects.toMatchObject(busy);
-    await giveUpTransfer(engine, projects, transfer, 'Storage is away.');
+    await expect(engineWrite.patchEntity(engine, projects, project, { title: 'x' })).rejects.toMatchObject(busy);
+    await expect(engineWrite.createEntity(engine, tasks, { ...project, task: 'x' })).rejects.toMatchObject(busy);
+    await expect(engineWrite.deleteEntity(engine, tasks, { ...project, task: 't0119' })).rejects.toMatchObject(busy);
+    await engineTransfer.giveUpTransfer(engine, projects, transfer, 'Storage is away.');
     expect(await status()).toMatchObject({ status: 'failed', reason: 'Storage is away.' });
-    await createEntity(engine, tasks, { ...project, task: 'x' });
-    expect(await deleteEntity(engine, projects, project)).toMatch(/^\d{4}-/);
+    await engineWrite.createEntity(engine, tasks, { ...project, task: 'x' });
+    expect(await engineWrite.deleteEntity(engine, projects, project)).toMatch(/^\d{4}-/);
     await world.settle();
     expect(await rowsIn(project.area)).toEqual([]);
   });
 
   test('is refused while an entity refers to the project, also if the reference is younger than the request', async () => {
     const { project, transfer, status } = await begin(120);
-    await createEntity(world.engine, notes, { noteId: project.area, area: project.area, projectId: project.projectId });
-    await runTransfer(engine, projects, transfer);
+    await engineWrite.createEntity(world.engine, notes, {
+      noteId: project.area,
+      area: project.area,
+      projectId: project.projectId,
+    });
+    await engineTransfer.runTransfer(engine, projects, transfer);
     expect(await status()).toMatchObject({ status: 'failed', reason: /refer/ });
-    expect((await readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
-    await expect(deleteEntity(engine, projects, project)).rejects.toMatchObject({ code: 'referenced' });
-    await createEntity(engine, tasks, { ...project, task: 'x' });
+    expect((await engineRead.readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
+    await expect(engineWrite.deleteEntity(engine, projects, project)).rejects.toMatchObject({ code: 'referenced' });
+    await engineWrite.createEntity(engine, tasks, { ...project, task: 'x' });
   });
 
   test('is accepted for an action of a batch and in a range', async () => {
     const project = { area: 'batch', projectId: 'p' };
     await createLarge(project, 120);
-    expect(await writeBatch(engine, projects, [{ delete: project }])).toEqual([
+    expect(await engineWrite.writeBatch(engine, projects, [{ delete: project }])).toEqual([
       { outcome: 'accepted', operationId: expect.any(String) },
     ]);
-    expect(await deleteRange(engine, projects, project, { all: true })).toMatchObject({ deleted: 1, failed: [] });
+    expect(await engineWrite.deleteRange(engine, projects, project, { all: true })).toMatchObject({
+      deleted: 1,
+      failed: [],
+    });
     await world.settle();
     expect(await rowsIn('batch')).toEqual([]);
   });
@@ -552,14 +564,14 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
     const project = { area: `${operation}${counter}`, projectId: 'p' };
     await createLarge(project, count);
     const operationId = await (operation === 'archive'
-      ? requestArchive(engine, projects, project)
-      : requestMove(engine, projects, project, { area: there(project).area }));
+      ? engineTransfer.requestArchive(engine, projects, project)
+      : engineTransfer.requestMove(engine, projects, project, { area: there(project).area }));
     const transfer = (await world.take('transfers', operationId)).body as Transfer;
-    const status = () => readOperation(engine, { entity: 'projects', operation, operationId });
+    const status = () => engineWrite.readOperation(engine, { entity: 'projects', operation, operationId });
     return { project, transfer, status };
   };
   const tasksAt = async (entity: Entity, project: Values) =>
-    readWithChildren(engine, entity, project, [tasks]).then(
+    engineRead.readWithChildren(engine, entity, project, [tasks]).then(
       ({ values }) => (values.tasks as Values[]).length,
       () => undefined,
     );
@@ -576,19 +588,22 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
   const expectMoved = async (project: Values, count: number, label = '') => {
     expect(await tasksAt(destination, there(project)), label).toBe(count);
     expect(await rowsIn(String(project.area)), label).toEqual([]);
-    const { etag, values } = await readEntity(engine, destination, there(project));
+    const { etag, values } = await engineRead.readEntity(engine, destination, there(project));
     // It is open to writers.
-    if (operation === 'move') await patchEntity(engine, destination, values, { title: 'there' }, { ifMatch: etag });
+    if (operation === 'move')
+      await engineWrite.patchEntity(engine, destination, values, { title: 'there' }, { ifMatch: etag });
   };
 
   test.each([2, 120])('with %i tasks ends with all of them after any fault', async (count) => {
     await tryFaults(
       async ({ client, timing, label }) => {
         const { project, transfer, status } = await begin(count);
-        await runTransfer(world.engineThrough(client, timing), projects, transfer).catch(() => undefined);
+        await engineTransfer
+          .runTransfer(world.engineThrough(client, timing), projects, transfer)
+          .catch(() => undefined);
         await expectAll(project, count, label);
-        await runTransfer(engine, projects, transfer);
-        await runTransfer(engine, projects, transfer);
+        await engineTransfer.runTransfer(engine, projects, transfer);
+        await engineTransfer.runTransfer(engine, projects, transfer);
         expect((await status()).status, label).toBe('succeeded');
         await expectMoved(project, count, label);
       },
@@ -602,8 +617,8 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
       async () => {
         const { project, transfer } = await begin(count);
         return {
-          act: (through) => runTransfer(through, projects, transfer),
-          interrupt: () => runTransfer(engine, projects, transfer),
+          act: (through) => engineTransfer.runTransfer(through, projects, transfer),
+          interrupt: () => engineTransfer.runTransfer(engine, projects, transfer),
           check: (label) => expectMoved(project, count, label),
         };
       },
@@ -616,15 +631,17 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
       async ({ client, timing, label }) => {
         const { project, transfer, status } = await begin(120);
         // Found when the tasks have been copied.
-        await createEntity(world.engine, notes, { noteId: `${project.area}`, ...project });
-        await runTransfer(world.engineThrough(client, timing), projects, transfer).catch(() => undefined);
-        await runTransfer(engine, projects, transfer);
+        await engineWrite.createEntity(world.engine, notes, { noteId: `${project.area}`, ...project });
+        await engineTransfer
+          .runTransfer(world.engineThrough(client, timing), projects, transfer)
+          .catch(() => undefined);
+        await engineTransfer.runTransfer(engine, projects, transfer);
         expect((await status()).status, label).toBe('failed');
         expect(await tasksAt(projects, project), label).toBe(120);
         if (operation === 'move')
           for (const { EntityType } of await rowsIn(there(project).area)) expect(EntityType, label).toBe('tombstone');
         expect(await tasksAt(destination, there(project)), label).toBe(undefined);
-        await createEntity(engine, tasks, { ...project, task: 'more' });
+        await engineWrite.createEntity(engine, tasks, { ...project, task: 'more' });
       },
       { faults: CRASHES, what: `${operation} of a parent with many children, undone`, moreCallsThan: 8 },
     );
@@ -634,7 +651,7 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
     const costs = [];
     for (const count of [99, 120, 219]) {
       const { transfer } = await begin(count);
-      costs.push(await costOf(() => runTransfer(engine, projects, transfer)));
+      costs.push(await costOf(() => engineTransfer.runTransfer(engine, projects, transfer)));
     }
     expect(costs).toEqual([17, 30, 32]);
   });
@@ -644,17 +661,18 @@ test.each([2, 120])(
   'the move of a tour with %i stops is refused if two of them would get the same key',
   async (count) => {
     const tour = { area: `tour${count}`, tour: 't' };
-    await createEntity(engine, tours, tour);
-    for (let nth = 0; nth < count; nth += 1) await createEntity(engine, stops, { ...tour, place: `p${nth}` });
-    const operationId = await requestMove(engine, tours, tour, { area: 'one' });
+    await engineWrite.createEntity(engine, tours, tour);
+    for (let nth = 0; nth < count; nth += 1)
+      await engineWrite.createEntity(engine, stops, { ...tour, place: `p${nth}` });
+    const operationId = await engineTransfer.requestMove(engine, tours, tour, { area: 'one' });
     const transfer = (await world.take('transfers', operationId)).body as Transfer;
-    await runTransfer(engine, tours, transfer);
-    expect(await readOperation(engine, { entity: 'tours', operation: 'move', operationId })).toMatchObject({
+    await engineTransfer.runTransfer(engine, tours, transfer);
+    expect(await engineWrite.readOperation(engine, { entity: 'tours', operation: 'move', operationId })).toMatchObject({
       status: 'failed',
       reason: 'Two children of an entity of tours would get the same key.',
     });
-    const { values } = await readWithChildren(engine, tours, tour, [stops]);
+    const { values } = await engineRead.readWithChildren(engine, tours, tour, [stops]);
     expect(values.stops).toHaveLength(count);
-    await createEntity(engine, stops, { ...tour, place: 'another' });
+    await engineWrite.createEntity(engine, stops, { ...tour, place: 'another' });
   },
 );

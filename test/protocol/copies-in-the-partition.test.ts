@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { toProblem } from '../../lib/http/problem.ts';
 import { defineEntity, intraPartitionIndex, type RowkeyError } from '../../lib/index.ts';
-import { dropTable } from '../../lib/storage/provision.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { engineRead, engineWrite } from '../kit/engine.ts';
+import { httpDoor } from '../kit/http.ts';
+import { storageTables } from '../kit/storage.ts';
 import { sampleRuns } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
@@ -31,14 +30,15 @@ const world = await openWorld(import.meta.url, [members]);
 
 const rows = () => rowsOf(world.storage, members.table);
 const empty = async () => {
-  await dropTable(world.storage, members.table);
+  await storageTables.dropTable(world.storage, members.table);
   await world.storage.table(members.table).createTable();
 };
-const create = (memberId: string, badge: string) => createEntity(world.engine, members, member(memberId, badge));
+const create = (memberId: string, badge: string) =>
+  engineWrite.createEntity(world.engine, members, member(memberId, badge));
 
 const WRITES: Readonly<Record<string, (memberId: string, badge: string) => Promise<unknown>>> = {
-  replace: (id, badge) => replaceEntity(world.engine, members, member(id, badge), member(id, badge)),
-  patch: (id, badge) => patchEntity(world.engine, members, member(id, badge), { badge, phone: '1' }),
+  replace: (id, badge) => engineWrite.replaceEntity(world.engine, members, member(id, badge), member(id, badge)),
+  patch: (id, badge) => engineWrite.patchEntity(world.engine, members, member(id, badge), { badge, phone: '1' }),
   batch: async (id, badge) => {
     const [outcome] = await putAll(world.engine, members, [member(id, badge)]);
     if (outcome instanceof Error) throw outcome;
@@ -53,7 +53,7 @@ async function expectRefusal(write: () => Promise<unknown>): Promise<void> {
     (reason: unknown) => reason,
   )) as RowkeyError;
   expect(error).toMatchObject({ code: 'duplicate-value' });
-  expect(toProblem(error)).toMatchObject({ status: 409, field: 'badge' });
+  expect(httpDoor.toProblem(error)).toMatchObject({ status: 409, field: 'badge' });
   expect(await rows()).toEqual(before);
 }
 
@@ -62,7 +62,7 @@ describe('a unique value in the partition that another entity has', () => {
     await empty();
     await create('1', 'A');
     await expectRefusal(() => (WRITES[how] ?? create)('2', 'A'));
-    expect(await readByCopy(world.engine, members, badgeIndex(), member('', 'A'))).toEqual(member('1', 'A'));
+    expect(await engineRead.readByCopy(world.engine, members, badgeIndex(), member('', 'A'))).toEqual(member('1', 'A'));
   });
 
   test.each(Object.keys(WRITES))(
@@ -105,7 +105,7 @@ describe('a unique value in the partition that another entity has', () => {
           if (does === 'create' ? exists : !exists && does !== 'batch') continue;
           const write = async () =>
             does === 'delete'
-              ? deleteEntity(world.engine, members, member(one, wanted))
+              ? engineWrite.deleteEntity(world.engine, members, member(one, wanted))
               : (WRITES[does] ?? create)(one, wanted);
           const isTaken = [...holders].some(([other, held]) => other !== one && held === wanted);
           if (isTaken && does !== 'delete') await expectRefusal(write);

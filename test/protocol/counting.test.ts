@@ -2,15 +2,11 @@ import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../lib/define.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { transact, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
+import { engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
@@ -56,20 +52,20 @@ const { boxes, shelves, crates, cellars } = deploy(
 const world = await openWorld(import.meta.url, [boxes, shelves, crates, cellars]);
 
 const countOf = async (department: string) =>
-  (await readEntity(world.engine, departments, { department })).values.employeeCount;
+  (await engineRead.readEntity(world.engine, departments, { department })).values.employeeCount;
 const hire = (department: string, over = {}, engine = world.engine) =>
-  createEntity(engine, employees, somebody({ department, ...over }));
+  engineWrite.createEntity(engine, employees, somebody({ department, ...over }));
 
 describe('a maintained count', () => {
   test('is correct after 32 concurrent creates and deletes', async () => {
-    await createEntity(world.engine, departments, { department: 'Crowd' });
+    await engineWrite.createEntity(world.engine, departments, { department: 'Crowd' });
     // The constant clock keeps callers from timing out on a slow machine.
     const now = Date.now();
     const patient = { ...world.engine, now: () => now };
     const early = await Promise.all(Array.from({ length: 16 }, () => hire('Crowd', {}, patient)));
     expect(await countOf('Crowd')).toBe(16);
     await Promise.all([
-      ...early.map(({ values }) => deleteEntity(patient, employees, values)),
+      ...early.map(({ values }) => engineWrite.deleteEntity(patient, employees, values)),
       ...Array.from({ length: 16 }, () => hire('Crowd', {}, patient)),
     ]);
     expect(await countOf('Crowd')).toBe(16);
@@ -80,51 +76,55 @@ describe('a maintained count', () => {
   test('survives a department that is created after its employees, deleted before them, and created again', async () => {
     await hire('Late');
     await hire('Late');
-    await expect(readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
+    await expect(engineRead.readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
       code: 'not-found',
     });
-    await createEntity(world.engine, departments, { department: 'Late' });
+    await engineWrite.createEntity(world.engine, departments, { department: 'Late' });
     expect(await countOf('Late')).toBe(2);
-    await deleteEntity(world.engine, departments, { department: 'Late' });
-    await expect(readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
+    await engineWrite.deleteEntity(world.engine, departments, { department: 'Late' });
+    await expect(engineRead.readEntity(world.engine, departments, { department: 'Late' })).rejects.toMatchObject({
       code: 'not-found',
     });
     await hire('Late');
-    await createEntity(world.engine, departments, { department: 'Late', description: 'Back' });
+    await engineWrite.createEntity(world.engine, departments, { department: 'Late', description: 'Back' });
     expect(await countOf('Late')).toBe(3);
   });
 
   test('survives writes to the department, and cannot be written', async () => {
     const { values } = await hire('Kept');
-    await createEntity(world.engine, departments, { department: 'Kept' });
+    await engineWrite.createEntity(world.engine, departments, { department: 'Kept' });
     const key = { department: 'Kept' };
-    await patchEntity(world.engine, departments, key, { description: 'One' });
-    await replaceEntity(world.engine, departments, key, { description: 'Two', managerId: values.employeeId });
+    await engineWrite.patchEntity(world.engine, departments, key, { description: 'One' });
+    await engineWrite.replaceEntity(world.engine, departments, key, {
+      description: 'Two',
+      managerId: values.employeeId,
+    });
     expect(await countOf('Kept')).toBe(1);
     expect(await putAll(world.engine, departments, [{ ...key, description: 'Three' }])).toEqual(['stored']);
     expect(await countOf('Kept')).toBe(1);
-    await expect(patchEntity(world.engine, departments, key, { employeeCount: 7 })).rejects.toMatchObject({
+    await expect(engineWrite.patchEntity(world.engine, departments, key, { employeeCount: 7 })).rejects.toMatchObject({
       code: 'invalid-input',
     });
   });
 
   test('changes with its manager in the same transaction', async () => {
     const { values } = await hire('Led');
-    await createEntity(world.engine, departments, { department: 'Led', managerId: values.employeeId });
-    await patchEntity(world.engine, employees, values, { lastName: 'Renamed' });
+    await engineWrite.createEntity(world.engine, departments, { department: 'Led', managerId: values.employeeId });
+    await engineWrite.patchEntity(world.engine, employees, values, { lastName: 'Renamed' });
     expect(await countOf('Led')).toBe(1);
-    await deleteEntity(world.engine, employees, values);
-    const { values: led } = await readEntity(world.engine, departments, { department: 'Led' });
+    await engineWrite.deleteEntity(world.engine, employees, values);
+    const { values: led } = await engineRead.readEntity(world.engine, departments, { department: 'Led' });
     expect(led).toEqual({ department: 'Led', employeeCount: 0 });
   });
 
   test('follows moves, archives and imports', async () => {
     const people = Array.from({ length: 40 }, () => somebody({ department: 'From' }));
     expect(await putAll(world.engine, employees, people)).toEqual(people.map(() => 'created'));
-    for (const department of ['From', 'To']) await createEntity(world.engine, departments, { department });
+    for (const department of ['From', 'To']) await engineWrite.createEntity(world.engine, departments, { department });
     await world.settle();
-    for (const person of people.slice(0, 3)) await requestMove(world.engine, employees, person, { department: 'To' });
-    for (const person of people.slice(3, 5)) await requestArchive(world.engine, employees, person);
+    for (const person of people.slice(0, 3))
+      await engineTransfer.requestMove(world.engine, employees, person, { department: 'To' });
+    for (const person of people.slice(3, 5)) await engineTransfer.requestArchive(world.engine, employees, person);
     await world.settle();
     expect(await countOf('From')).toBe(35);
     expect(await countOf('To')).toBe(3);
@@ -139,17 +139,17 @@ describe('a maintained count', () => {
 
   test('is not decreased by a delete that is rejected because the entity changed', async () => {
     const box = { place: 'Attic', boxId: '1' };
-    const { etag } = await createEntity(world.engine, boxes, { ...box, size: 'small' });
-    const grow = () => patchEntity(world.engine, boxes, box, { size: 'large' });
+    const { etag } = await engineWrite.createEntity(world.engine, boxes, { ...box, size: 'small' });
+    const grow = () => engineWrite.patchEntity(world.engine, boxes, box, { size: 'large' });
     // Between the read and the transaction of the delete.
     const overtaken = world.engineThrough(interruptedHttpClient(1, grow, 'after'));
-    await expect(deleteEntity(overtaken, boxes, box, { ifMatch: etag })).rejects.toMatchObject({
+    await expect(engineWrite.deleteEntity(overtaken, boxes, box, { ifMatch: etag })).rejects.toMatchObject({
       code: 'etag-mismatch',
     });
-    expect((await readEntity(world.engine, boxes, box)).values.size).toBe('large');
-    await createEntity(world.engine, shelves, { place: 'Attic' });
-    expect((await readEntity(world.engine, shelves, { place: 'Attic' })).values.boxCount).toBe(1);
-    await deleteEntity(world.engine, boxes, box);
+    expect((await engineRead.readEntity(world.engine, boxes, box)).values.size).toBe('large');
+    await engineWrite.createEntity(world.engine, shelves, { place: 'Attic' });
+    expect((await engineRead.readEntity(world.engine, shelves, { place: 'Attic' })).values.boxCount).toBe(1);
+    await engineWrite.deleteEntity(world.engine, boxes, box);
     await world.settle();
     const rows = await rowsOf(world.storage, 'boxes');
     const attic = rows.filter(({ partitionKey }) => partitionKey === box.place);
@@ -159,7 +159,7 @@ describe('a maintained count', () => {
 
 describe('the maximum of a count', () => {
   const store = (place: string, crateId: string, over = {}, engine = world.engine) =>
-    createEntity(engine, crates, { place, crateId, ...over });
+    engineWrite.createEntity(engine, crates, { place, crateId, ...over });
   const fill = (place: string) => Promise.all(['1', '2', '3'].map((crateId) => store(place, crateId)));
   const crateCountOf = async (place: string) =>
     (await rowsOf(world.storage, 'crates')).find(
@@ -177,10 +177,10 @@ describe('the maximum of a count', () => {
     expect(refused).toHaveLength(5);
     for (const reason of refused) expect(reason).toMatchObject(full);
     const stored = ids.find((_, index) => outcomes[index]?.status === 'fulfilled') ?? '';
-    await deleteEntity(world.engine, crates, { place: 'Busy', crateId: stored });
+    await engineWrite.deleteEntity(world.engine, crates, { place: 'Busy', crateId: stored });
     const batch = ['7', '8', '9'].map((crateId) => ({ create: { place: 'Batch', crateId } }));
     expect(await putAll(world.engine, crates, [{ place: 'Busy', crateId: 'next' }])).toEqual(['created']);
-    const [, , , ...late] = await writeBatch(world.engine, crates, [
+    const [, , , ...late] = await engineWrite.writeBatch(world.engine, crates, [
       ...batch,
       { create: { place: 'Batch', crateId: '10' } },
       { put: { place: 'Batch', crateId: '7' } },
@@ -192,8 +192,11 @@ describe('the maximum of a count', () => {
   test('rejects a transaction as a whole, unless it makes room first', async () => {
     await fill('Once');
     const create = { entity: crates, action: { create: { place: 'Once', crateId: '4' } } };
-    await expect(transact(world.engine, [create])).rejects.toMatchObject(full);
-    await transact(world.engine, [{ entity: crates, action: { delete: { place: 'Once', crateId: '1' } } }, create]);
+    await expect(engineWrite.transact(world.engine, [create])).rejects.toMatchObject(full);
+    await engineWrite.transact(world.engine, [
+      { entity: crates, action: { delete: { place: 'Once', crateId: '1' } } },
+      create,
+    ]);
     expect(await crateCountOf('Once')).toBe(3);
   });
 
@@ -201,15 +204,17 @@ describe('the maximum of a count', () => {
     await fill('Full');
     await store('Roomy', '4');
     const key = { place: 'Roomy', crateId: '4' };
-    const operationId = await requestMove(world.engine, crates, key, { place: 'Full' });
+    const operationId = await engineTransfer.requestMove(world.engine, crates, key, { place: 'Full' });
     await world.settle();
     // No retry would help.
     expect(world.logged.filter((line) => line.includes('attempt'))).toEqual([]);
-    expect(await readOperation(world.engine, { operation: 'move', entity: 'crates', operationId })).toMatchObject({
+    expect(
+      await engineWrite.readOperation(world.engine, { operation: 'move', entity: 'crates', operationId }),
+    ).toMatchObject({
       status: 'failed',
       reason: 'The partition cannot have more than 3 entities of crates.',
     });
-    expect((await readEntity(world.engine, crates, key)).values).toEqual(key);
+    expect((await engineRead.readEntity(world.engine, crates, key)).values).toEqual(key);
     expect([await crateCountOf('Full'), await crateCountOf('Roomy')]).toEqual([3, 1]);
   });
 
@@ -217,8 +222,8 @@ describe('the maximum of a count', () => {
     const last = { place: 'Again', crateId: '3', until: new Date(Date.now() + 60_000).toISOString() };
     await store('Again', '1');
     await store('Again', '2');
-    const { etag } = await createEntity(world.engine, crates, last, 'attempt');
-    expect(await createEntity(world.engine, crates, last, 'attempt')).toMatchObject({ etag });
+    const { etag } = await engineWrite.createEntity(world.engine, crates, last, 'attempt');
+    expect(await engineWrite.createEntity(world.engine, crates, last, 'attempt')).toMatchObject({ etag });
     const later = { ...world.engine, now: () => Date.now() + 120_000 };
     await expect(store('Again', '4', {}, later)).rejects.toMatchObject(full);
     expect((await store('Again', '3', {}, later)).values).toEqual({ place: 'Again', crateId: '3' });
@@ -229,15 +234,22 @@ describe('the maximum of a count', () => {
     await store('Less', '1');
     expect(await costOf(() => store('Less', '2'))).toBe(1);
     await store('Less', '3');
-    await createEntity(world.engine, cellars, { place: 'Less' });
+    await engineWrite.createEntity(world.engine, cellars, { place: 'Less' });
     const lowered = deploy(declaredCrates, cellarsWith(z.int32().max(1).optional()));
-    await patchEntity(world.engine, lowered.crates, { place: 'Less', crateId: '1' }, { until: '2999-01-01T00:00:00Z' });
-    await patchEntity(world.engine, lowered.cellars, { place: 'Less' }, { note: 'Damp' });
-    await replaceEntity(world.engine, lowered.cellars, { place: 'Less' }, { place: 'Less', note: 'Dry' });
-    await deleteEntity(world.engine, lowered.crates, { place: 'Less', crateId: '2' });
-    await expect(createEntity(world.engine, lowered.crates, { place: 'Less', crateId: '4' })).rejects.toMatchObject({
+    await engineWrite.patchEntity(
+      world.engine,
+      lowered.crates,
+      { place: 'Less', crateId: '1' },
+      { until: '2999-01-01T00:00:00Z' },
+    );
+    await engineWrite.patchEntity(world.engine, lowered.cellars, { place: 'Less' }, { note: 'Damp' });
+    await engineWrite.replaceEntity(world.engine, lowered.cellars, { place: 'Less' }, { place: 'Less', note: 'Dry' });
+    await engineWrite.deleteEntity(world.engine, lowered.crates, { place: 'Less', crateId: '2' });
+    await expect(
+      engineWrite.createEntity(world.engine, lowered.crates, { place: 'Less', crateId: '4' }),
+    ).rejects.toMatchObject({
       code: 'partition-full',
     });
-    expect((await readEntity(world.engine, lowered.cellars, { place: 'Less' })).values.crateCount).toBe(2);
+    expect((await engineRead.readEntity(world.engine, lowered.cellars, { place: 'Less' })).values.crateCount).toBe(2);
   });
 });

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test, vi } from 'vitest';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { createOnce } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
-import { listTables } from '../../lib/storage/provision.ts';
 import { costOf } from '../cost-of.ts';
 import { tryFaults } from '../fault-driver.ts';
 import { employees, logins } from '../fixtures/model.ts';
+import type { Entity } from '../kit/define.ts';
+import { engineWrite } from '../kit/engine.ts';
+import { storageTables } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody } from '../world.ts';
@@ -16,21 +16,21 @@ import { expectIndexesToAgree, openWorld, QUICK, rowsOf, somebody } from '../wor
 const world = await openWorld(import.meta.url);
 
 test('costs no extra transaction the first time', async () => {
-  await createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
+  await engineWrite.createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID());
   const transactions = await costOf(() =>
-    createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID()),
+    engineWrite.createOnce(world.engine, employees, somebody({ department: 'Cheap' }), randomUUID()),
   );
   expect(transactions).toBe(10);
 });
 
 test('costs three transactions less while the claim of an earlier conflict waits for the queue', async () => {
   const one = somebody();
-  await createOnce(world.engine, employees, one, randomUUID());
+  await engineWrite.createOnce(world.engine, employees, one, randomUUID());
   // The first conflict claims the entity's row of the unique index and leaves its release to the queue. Until then, the next
   // one neither claims the row nor hands its own work over.
   const conflict = () =>
     costOf(() =>
-      expect(createOnce(world.engine, employees, one, randomUUID())).rejects.toMatchObject({
+      expect(engineWrite.createOnce(world.engine, employees, one, randomUUID())).rejects.toMatchObject({
         code: 'duplicate-key',
       }),
     );
@@ -48,15 +48,15 @@ test.each<[string, Entity, () => Values]>([
     async ({ fault, label, client }) => {
       const [input, id] = [make(), randomUUID()];
       const unlucky = world.engineThrough(client, fault && QUICK);
-      const first = createOnce(unlucky, entity, input, id).catch(() => undefined);
+      const first = engineWrite.createOnce(unlucky, entity, input, id).catch(() => undefined);
       // The run that counts has no other request beside the first.
       if (!fault) await first;
-      const second = () => createOnce(world.engine, entity, input, id);
+      const second = () => engineWrite.createOnce(world.engine, entity, input, id);
       // Concurrently with the first request, and then until it is no longer busy: the claim of a dead process holds
       // for a while.
       await Promise.all([first, second().catch(() => undefined)]);
       await vi.waitFor(() => expect(second(), label).resolves.toBeDefined(), { timeout: PATIENCE_MS, interval: 50 });
-      const tables = entity.period ? await listTables(world.storage, entity.table) : [entity.table];
+      const tables = entity.period ? await storageTables.listTables(world.storage, entity.table) : [entity.table];
       const rows = (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
       const mine = rows.filter(
         (row) => row.EntityType === entity.name && row.SourceRow === undefined && row.employeeId === input.employeeId,

@@ -1,12 +1,9 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type DeclaredEntity, defineEntity, interPartitionIndex } from '../../lib/define.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { type Engine, engineConsume, engineRead, engineWrite } from '../kit/engine.ts';
 import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../world.ts';
 
@@ -63,29 +60,29 @@ beforeAll(async () => {
 });
 
 const nameOf = async (unit: string, memberId: string) =>
-  (await readEntity(world.engine, members, { unit, memberId })).values.unitName;
+  (await engineRead.readEntity(world.engine, members, { unit, memberId })).values.unitName;
 
 test('a renamed unit reaches its members through a process that remembers the former name', async () => {
-  await createEntity(world.engine, units, { unit: 'u', name: 'Former' });
+  await engineWrite.createEntity(world.engine, units, { unit: 'u', name: 'Former' });
   for (const memberId of ['1', '2', '3'])
-    await createEntity(world.engine, members, { unit: 'u', memberId, fullName: 'Ann' });
-  await patchEntity(world.engine, units, { unit: 'u' }, { leadId: '1' });
+    await engineWrite.createEntity(world.engine, members, { unit: 'u', memberId, fullName: 'Ann' });
+  await engineWrite.patchEntity(world.engine, units, { unit: 'u' }, { leadId: '1' });
   await world.settle();
-  await patchEntity(other, members, { unit: 'u', memberId: '1' }, { fullName: 'Lead' });
-  await patchEntity(world.engine, units, { unit: 'u' }, { name: 'New' });
+  await engineWrite.patchEntity(other, members, { unit: 'u', memberId: '1' }, { fullName: 'Lead' });
+  await engineWrite.patchEntity(world.engine, units, { unit: 'u' }, { name: 'New' });
   const message = await world.take('index-changes', 'fanOut');
-  await consumeIntent({ engine: other, entities: [units, members], log }, message);
+  await engineConsume.consumeIntent({ engine: other, entities: [units, members], log }, message);
   await world.settle();
   expect(await nameOf('u', '2')).toBe('New');
   await expectIndexesToAgree(world.storage, members);
 });
 
 test('a member is created with the new name by a process that remembers the former one', async () => {
-  await createEntity(world.engine, units, { unit: 'v', name: 'Former' });
-  await createEntity(other, members, { unit: 'v', memberId: '11', fullName: 'Ann' });
-  await patchEntity(world.engine, units, { unit: 'v' }, { name: 'New' });
+  await engineWrite.createEntity(world.engine, units, { unit: 'v', name: 'Former' });
+  await engineWrite.createEntity(other, members, { unit: 'v', memberId: '11', fullName: 'Ann' });
+  await engineWrite.patchEntity(world.engine, units, { unit: 'v' }, { name: 'New' });
   await world.settle();
-  await createEntity(other, members, { unit: 'v', memberId: '12', fullName: 'Ben' });
+  await engineWrite.createEntity(other, members, { unit: 'v', memberId: '12', fullName: 'Ben' });
   await world.settle();
   expect(await nameOf('v', '12')).toBe('New');
   await expectIndexesToAgree(world.storage, members);

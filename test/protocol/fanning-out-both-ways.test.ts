@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type DeclaredEntity, defineEntity, interPartitionIndex, intraPartitionIndex } from '../../lib/define.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
 import { costOf } from '../cost-of.ts';
 import { consume, create, intentOf, lastPassOf, openFanOutWorld, patch, world } from '../fan-out.ts';
 import { CRASHES, type FaultTrial, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { engineRead } from '../kit/engine.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, QUICK, rowsOf } from '../world.ts';
 
@@ -100,7 +100,7 @@ describe('two entities that copy from each other', () => {
     expect(new Set(each.map(({ unitName, budgetCode }) => `${unitName} ${budgetCode}`))).toEqual(
       new Set([`${name} B1`]),
     );
-    const { values } = await readEntity(world.engine, units, { unit });
+    const { values } = await engineRead.readEntity(world.engine, units, { unit });
     const lead = { leadId: memberOf(unit, 0).memberId, leadName: 'Member 0' };
     expect(values).toEqual({ unit, name, budgetCode: 'B1', ...lead, memberCount: MEMBERS });
     await expectIndexesToAgree(world.storage, members);
@@ -117,12 +117,14 @@ describe('two entities that copy from each other', () => {
     expect({ writer, queue, lastPass }).toEqual({ writer: 4, queue: 22, lastPass: 3 * 2 + 2 });
     await expectUnit(unit, 'Renamed');
     await patch(members, memberOf(unit, 0), { fullName: 'Member zero' });
-    expect((await readEntity(world.engine, units, { unit })).values).toMatchObject({ leadName: 'Member zero' });
+    expect((await engineRead.readEntity(world.engine, units, { unit })).values).toMatchObject({
+      leadName: 'Member zero',
+    });
     await patch(members, memberOf(unit, 0), { fullName: 'Member 0' });
     // Intent, claim, transaction, confirmed claim, entity, intent: the row of the unit, which has the count, is known.
     const again = { ...memberOf(unit, MEMBERS), fullName: 'New' };
     expect(await costOf(() => create(members, again))).toBe(6);
-    expect((await readEntity(world.engine, members, again)).values).toMatchObject({ unitName: 'Renamed' });
+    expect((await engineRead.readEntity(world.engine, members, again)).values).toMatchObject({ unitName: 'Renamed' });
   });
 
   test('agree after a crash at any call of the fan-out', async () => {

@@ -2,10 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import { consumeTransfer } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
@@ -28,6 +24,7 @@ import {
 } from '../fan-out.ts';
 import { outcomeOf, type Scene, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { type Fault, interruptedHttpClient } from '../faulty-http-client.ts';
+import { type Engine, engineConsume, engineTransfer, engineWrite } from '../kit/engine.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
@@ -84,10 +81,10 @@ describe('a fan-out that races', () => {
       const { player } = await found();
       const { team: other } = await found();
       await create(players, player());
-      await requestMove(world.engine, players, player(), { team: other.team });
+      await engineTransfer.requestMove(world.engine, players, player(), { team: other.team });
       const message = await world.take('transfers', other.team);
       return {
-        act: (engine) => consumeTransfer({ ...consumers, engine }, message),
+        act: (engine) => engineConsume.consumeTransfer({ ...consumers, engine }, message),
         interrupt: () => patch(players, player(), { note: 'changed' }).catch(() => undefined),
       };
     });
@@ -134,7 +131,7 @@ describe('any fault at any call', () => {
 
   test.each<[string, (engine: Engine, name: string) => Promise<unknown>]>([
     ['of a change of the source', (engine, clubId) => patch(clubs, { clubId }, { clubName: 'New' }, engine)],
-    ['of a delete of the source', (engine, clubId) => deleteEntity(engine, clubs, { clubId })],
+    ['of a delete of the source', (engine, clubId) => engineWrite.deleteEntity(engine, clubs, { clubId })],
     [
       'of the fan-out',
       async (engine, clubId) => {
@@ -219,16 +216,16 @@ describe('random schedules', () => {
           const work =
             one.does === 'rename'
               ? Promise.all([
-                  putEntity(engine, clubs, { clubId }, { clubId, clubName }),
-                  putEntity(engine, teams, team, team),
+                  engineWrite.putEntity(engine, clubs, { clubId }, { clubId, clubName }),
+                  engineWrite.putEntity(engine, teams, team, team),
                 ])
               : one.does === 'remove'
-                ? deleteEntity(engine, clubs, { clubId })
+                ? engineWrite.deleteEntity(engine, clubs, { clubId })
                 : one.does === 'join'
                   ? create(players, { ...key, clubId }, engine)
                   : one.does === 'switch'
                     ? patch(players, key, { clubId }, engine)
-                    : deleteEntity(engine, players, key);
+                    : engineWrite.deleteEntity(engine, players, key);
           expect(['done', 'duplicate-key', 'not-found', 'busy', 'storage-unavailable']).toContain(
             await outcomeOf(work),
           );

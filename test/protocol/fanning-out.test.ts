@@ -1,14 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { listParts } from '../../lib/engine/reconcile/queues.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
-import { markBuilt } from '../../lib/operations/model-record.ts';
-import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { allPages } from '../all-pages.ts';
 import { costOf } from '../cost-of.ts';
 import {
@@ -31,6 +22,9 @@ import {
 } from '../fan-out.ts';
 import { outcomeOf } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import type { Entity, Finding } from '../kit/define.ts';
+import { engineRead, engineReconcile, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { operationsCheck, operationsModel, type VerifyPosition } from '../kit/operations.ts';
 import { countedMetrics } from '../metrics.ts';
 import { putAll } from '../put-all.ts';
 import { rowsOf } from '../world.ts';
@@ -42,7 +36,7 @@ describe('an entity with copies of fields of another one', () => {
     const { team, club, player } = await found();
     const fan = { clubId: club.clubId, fanId: '1' };
     expect(await costOf(() => create(fans, fan))).toBe(2);
-    expect((await readEntity(world.engine, fans, fan)).values).toEqual({ ...fan, clubName: 'Club' });
+    expect((await engineRead.readEntity(world.engine, fans, fan)).values).toEqual({ ...fan, clubName: 'Club' });
     await create(players, player('1', { clubId: club.clubId }));
     const copies = { teamTitle: 'First', teamBudget: team.budgetCode, clubName: 'Club' };
     expect(await playerOf(player())).toEqual({ ...player(), clubId: club.clubId, ...copies });
@@ -69,7 +63,7 @@ describe('an entity with copies of fields of another one', () => {
     const { player } = await found();
     await create(players, player());
     const whole = await playerOf(player());
-    await replaceEntity(world.engine, players, player(), { ...whole, note: 'new' });
+    await engineWrite.replaceEntity(world.engine, players, player(), { ...whole, note: 'new' });
     expect(await playerOf(player())).toEqual({ ...whole, note: 'new' });
     expect(await outcomeOf(patch(players, player(), { teamTitle: 'Mine' }))).toBe('invalid-input');
     expect(await outcomeOf(create(players, { ...player('2'), teamTitle: 'Mine' }))).toBe('invalid-input');
@@ -83,8 +77,8 @@ describe('an entity with copies of fields of another one', () => {
     await create(clubs, { clubId: id, clubName: 'Late too' });
     await world.settle();
     expect(await playerOf({ team: id, playerId: '1' })).toMatchObject({ teamTitle: 'Late', clubName: 'Late too' });
-    await deleteEntity(world.engine, teams, { team: id });
-    await deleteEntity(world.engine, clubs, { clubId: id });
+    await engineWrite.deleteEntity(world.engine, teams, { team: id });
+    await engineWrite.deleteEntity(world.engine, clubs, { clubId: id });
     await world.settle();
     expect(await playerOf({ team: id, playerId: '1' })).toEqual({ team: id, playerId: '1', clubId: id });
     await expectCopies();
@@ -95,11 +89,11 @@ describe('an entity with copies of fields of another one', () => {
     const { team: other } = await found();
     await create(players, player());
     await patch(teams, other, { title: 'Elsewhere' });
-    await requestMove(world.engine, players, player(), { team: other.team });
+    await engineTransfer.requestMove(world.engine, players, player(), { team: other.team });
     await world.settle();
     const moved = player('1', { team: other.team });
     expect(await playerOf(moved)).toEqual({ ...moved, teamTitle: 'Elsewhere', teamBudget: other.budgetCode });
-    await requestArchive(world.engine, players, moved);
+    await engineTransfer.requestArchive(world.engine, players, moved);
     await world.settle();
     await patch(teams, other, { title: 'Later' });
     await world.settle();
@@ -134,7 +128,7 @@ describe('a change of the source', () => {
     expect(await counted('rowkey.fanout.updated')).toEqual([{ by: { entity: 'players' }, much: 60 + 30 }]);
     expect(await playerOf(player('59'))).toMatchObject({ teamTitle: 'Second', clubName: 'New Club' });
     expect(await expectCopies()).toBeGreaterThanOrEqual(60);
-    await deleteEntity(world.engine, teams, team);
+    await engineWrite.deleteEntity(world.engine, teams, team);
     await world.settle();
     expect(await playerOf(player('58'))).toEqual(player('58'));
     await expectCopies();
@@ -145,7 +139,7 @@ describe('a change of the source', () => {
     await create(players, player());
     await world.settle();
     const waiting = async () => {
-      const counts = listParts(world.engine).map((queue) => world.storage.queue(queue).getProperties());
+      const counts = engineReconcile.listParts(world.engine).map((queue) => world.storage.queue(queue).getProperties());
       return (await Promise.all(counts)).reduce(
         (sum, { approximateMessagesCount = 0 }) => sum + approximateMessagesCount,
         0,
@@ -225,7 +219,7 @@ describe('a message that is late, repeated or forged', () => {
     const third = await intentOf(club.clubId);
     await consume(third);
     await Promise.all([consume(second), consume({ ...second, id: randomUUID() })]);
-    expect((await readEntity(world.engine, fans, fan)).values.clubName).toBe('Three');
+    expect((await engineRead.readEntity(world.engine, fans, fan)).values.clubName).toBe('Three');
     await world.settle();
     await expectCopies();
   });
@@ -257,7 +251,13 @@ describe('a message that is late, repeated or forged', () => {
 
 async function check(clubId: string, repair: boolean, only?: string) {
   const position = { table: 0, after: { partition: clubId, row: '' }, left: 0 };
-  const { findings } = await verifyPage(world.engine, fans, { position, top: 2, repair, only, patience: 10 });
+  const { findings } = await operationsCheck.verifyPage(world.engine, fans, {
+    position,
+    top: 2,
+    repair,
+    only,
+    patience: 10,
+  });
   return findings.map(({ kind, of, row, repaired }) => ({ kind, of, row, repaired }));
 }
 
@@ -265,14 +265,14 @@ test('copies into entities that were stored before are built like an index, whic
   const { club } = await found();
   await storeFans(club.clubId, 2);
   const { fans: before } = deploy({ ...fansDeclared, denormalized: {} });
-  const guard = (entity: Entity) => guardModel(world.engine, [clubs, entity], undefined);
+  const guard = (entity: Entity) => operationsModel.guardModel(world.engine, [clubs, entity], undefined);
   expect(await guard(before)).toEqual([]);
   expect(await guard(fans)).toEqual([
     'The index copies-clubId of fans is not built: npm run reindex -- fans copies-clubId',
   ]);
   expect(await check(club.clubId, true, 'copies-other')).toEqual([]);
   expect(await check(club.clubId, true, 'copies-clubId')).toHaveLength(2);
-  await markBuilt(world.engine, fans, 'copies-clubId');
+  await operationsModel.markBuilt(world.engine, fans, 'copies-clubId');
   expect(await guard(fans)).toEqual([]);
   // They leave no rows behind.
   expect(await guard(before)).toEqual([]);
@@ -299,7 +299,7 @@ test('the consistency check finds a stale index entry also of an entity with a s
   const checkAll = async (repair: boolean) => {
     const options = { top: 1_000, repair, patience: 10 };
     const pages = await allPages((position: VerifyPosition | undefined) =>
-      verifyPage(world.engine, players, { ...options, position }),
+      operationsCheck.verifyPage(world.engine, players, { ...options, position }),
     );
     const findings = pages.flatMap((page) => page.findings);
     return findings.filter(({ partition }) => [team.team, team.budgetCode].includes(partition));

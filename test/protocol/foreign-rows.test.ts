@@ -1,40 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../lib/base/time.ts';
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { addressOf, projectionsOf } from '../../lib/define/places/index-entries.ts';
-import { createEngine, type Engine } from '../../lib/engine/engine.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { noteShared } from '../../lib/engine/shared-tables.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { deleteRange, transact, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
-import { expireEntities } from '../../lib/features/expiry/expiry.ts';
-import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
 import { defineEntity, interPartitionIndex, intraPartitionIndex, RowkeyError, type Values } from '../../lib/index.ts';
-import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
-import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
-import { startMoves as startMovesToKey, startRekey } from '../../lib/operations/model-record.ts';
-import { abortMoves, cleanUp, moveBack, moveSlots } from '../../lib/operations/move-slots.ts';
-import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { asMover, legsOf, startMoves } from '../../lib/operations/slot-mover.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import type { KeyRing } from '../../lib/storage/key-ring.ts';
-import { listTables, provision } from '../../lib/storage/provision.ts';
-import { type Address, readRow } from '../../lib/storage/rows.ts';
-import { ownerOfPlace } from '../../lib/storage/slot-map.ts';
-import { placeOf, slotOf } from '../../lib/storage/slots.ts';
-import { accountsOf, type Storage } from '../../lib/storage/storage.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces, type Entity, type Finding } from '../kit/define.ts';
+import { type Engine, engineCore, engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { featureSeries, featureUpkeep } from '../kit/features.ts';
+import { operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
+import {
+  type Address,
+  type KeyRing,
+  type Storage,
+  storageAccounts,
+  storageRows,
+  storageSlots,
+  storageTables,
+} from '../kit/storage.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts } from '../lib/storage/several-accounts.ts';
 import { countTurns } from '../patient-clock.ts';
@@ -50,8 +34,8 @@ const keys: KeyRing = {
   unwrap: async (_, wrapped) => wrapped,
   currentKeyId: async () => 'memory',
 };
-const resources = () => resourcesOf(model.list, Date.now(), model);
-const OWN_TABLES = new Set(resourcesOf([]).tables.filter((table) => table !== 'operations'));
+const resources = () => operationsModel.resourcesOf(model.list, Date.now(), model);
+const OWN_TABLES = new Set(operationsModel.resourcesOf([]).tables.filter((table) => table !== 'operations'));
 
 interface World {
   readonly engine: Engine;
@@ -63,8 +47,8 @@ async function openWorld(names: readonly string[], entities: readonly Entity[] =
   const created = createAccounts([...names]);
   const open = () => created.open();
   const storage = open();
-  await provision(storage, resourcesOf(entities, Date.now(), model));
-  const engine = createEngine(storage, { keys, timing: SOON });
+  await storageTables.provision(storage, operationsModel.resourcesOf(entities, Date.now(), model));
+  const engine = engineCore.createEngine(storage, { keys, timing: SOON });
   const log = { warn: () => undefined, error: () => undefined };
   const worker = createQueueWorker({ engine, entities, log }, { lastLogged: () => '' });
   return { engine, open, settle: worker.settle };
@@ -77,7 +61,9 @@ const FOREIGN = [
 ];
 
 async function ownerFor(storage: Storage, { table, partition }: Address): Promise<Storage> {
-  return storage.accounts ? (await ownerOfPlace(storage.accounts, placeOf(table, partition))).account : storage;
+  return storage.accounts
+    ? (await storageSlots.ownerOfPlace(storage.accounts, storageSlots.placeOf(table, partition))).account
+    : storage;
 }
 
 let count = 0;
@@ -88,13 +74,13 @@ async function place(account: Storage, { table, partition, row }: Address): Prom
 }
 
 async function tablesOf(account: Storage): Promise<string[]> {
-  return (await listTables(account, '')).filter((table) => !OWN_TABLES.has(table));
+  return (await storageTables.listTables(account, '')).filter((table) => !OWN_TABLES.has(table));
 }
 
 /** All foreign rows as storage returns them, with ETag and time stamp. */
 async function foreignIn(storage: Storage): Promise<readonly string[]> {
   const found: string[] = [];
-  for (const account of accountsOf(storage))
+  for (const account of storageAccounts.accountsOf(storage))
     for (const table of await tablesOf(account))
       for await (const row of account.table(table).listEntities())
         if (row.Foreign) found.push(`${account.name} ${table} ${JSON.stringify(row)}`);
@@ -103,7 +89,7 @@ async function foreignIn(storage: Storage): Promise<readonly string[]> {
 
 async function countRows(storage: Storage): Promise<number> {
   let rows = 0;
-  for (const account of accountsOf(storage))
+  for (const account of storageAccounts.accountsOf(storage))
     for (const table of await tablesOf(account))
       for await (const row of account.table(table).listEntities())
         rows += row.Foreign || /^~/.test(String(row.rowKey)) ? 0 : 1;
@@ -113,15 +99,16 @@ async function countRows(storage: Storage): Promise<number> {
 /** The slots of all partitions: to move each of the others takes a minute. */
 async function usedSlots(storage: Storage): Promise<string[]> {
   const slots = new Set<string>();
-  for (const account of accountsOf(storage))
+  for (const account of storageAccounts.accountsOf(storage))
     for (const table of await tablesOf(account))
-      for await (const { partitionKey = '' } of account.table(table).listEntities()) slots.add(slotOf(partitionKey));
+      for await (const { partitionKey = '' } of account.table(table).listEntities())
+        slots.add(storageSlots.slotOf(partitionKey));
   return [...slots].sort();
 }
 
 /** Places rows in each table of each account: in the partitions of the app, before and after its rows, and in others. */
 async function placeEverywhere(storage: Storage): Promise<readonly string[]> {
-  for (const account of accountsOf(storage))
+  for (const account of storageAccounts.accountsOf(storage))
     for (const table of await tablesOf(account)) {
       const partitions = new Set(['another program']);
       for await (const { partitionKey } of account.table(table).listEntities()) partitions.add(String(partitionKey));
@@ -142,13 +129,13 @@ interface Seeded {
 
 async function seed({ engine, settle }: World): Promise<Seeded[]> {
   const customers = plain.find(({ name }) => name === 'customers') as Entity;
-  await createEntity(engine, customers, { ...sample(customers, 99), customerId: 'ZREF' });
+  await engineWrite.createEntity(engine, customers, { ...sample(customers, 99), customerId: 'ZREF' });
   const all: Seeded[] = [];
   for (const entity of plain)
     for (const n of [1, 2])
-      all.push({ entity, values: (await createEntity(engine, entity, sample(entity, n))).values });
+      all.push({ entity, values: (await engineWrite.createEntity(engine, entity, sample(entity, n))).values });
   for (const entity of series)
-    for (const n of [1, 2]) await setCounts(engine, entity, sample(entity, n), new Map([[2, 5]]));
+    for (const n of [1, 2]) await featureSeries.setCounts(engine, entity, sample(entity, n), new Map([[2, 5]]));
   await settle();
   return all;
 }
@@ -159,8 +146,8 @@ async function verifyAll(
   entity: Entity,
 ) {
   const found: Finding[] = [];
-  for (let position: Parameters<typeof verifyPage>[2]['position']; ; ) {
-    const page = await verifyPage(engine, entity, { position, top: 1_000, patience: 0, ...options });
+  for (let position: Parameters<typeof operationsCheck.verifyPage>[2]['position']; ; ) {
+    const page = await operationsCheck.verifyPage(engine, entity, { position, top: 1_000, patience: 0, ...options });
     found.push(...page.findings);
     if (!page.next) return found;
     position = page.next;
@@ -183,24 +170,29 @@ describe.each(SETUPS)('in accounts %s', (names) => {
       for (const only of Object.keys(entity.indexes)) await verifyAll(engine, { repair: true, only }, entity);
     }
     await unchanged('verify and reindex');
-    await collectOrphans({ ...engine, now: () => Date.now() + 30 * DAY_MS }, model.list);
+    await operationsCheck.collectOrphans({ ...engine, now: () => Date.now() + 30 * baseValues.DAY_MS }, model.list);
     await unchanged('orphans');
     for (const entity of plain) {
-      const late = { ...engine, now: () => Date.now() + 40_000 * DAY_MS };
-      if (entity.expiry) await expireEntities(late, entity, { until: Number.POSITIVE_INFINITY });
+      const late = { ...engine, now: () => Date.now() + 40_000 * baseValues.DAY_MS };
+      if (entity.expiry) await featureUpkeep.expireEntities(late, entity, { until: Number.POSITIVE_INFINITY });
     }
     await settle();
     await unchanged('expiry');
     for (const { entity, values } of seeded) {
-      const { failed } = await deleteRange(engine, entity, pick(values, entity.partition.fields), { all: true });
+      const { failed } = await engineWrite.deleteRange(
+        engine,
+        entity,
+        baseValues.pick(values, entity.partition.fields),
+        { all: true },
+      );
       expect(failed.map(({ code }) => code).filter((code) => code !== 'referenced')).toEqual([]);
     }
     await settle();
     await unchanged('range delete');
-    const late = { ...engine, now: () => Date.now() + 40_000 * DAY_MS };
+    const late = { ...engine, now: () => Date.now() + 40_000 * baseValues.DAY_MS };
     for (const entity of model.list) {
       if (!entity.period) continue;
-      const { dropped, shared } = await rollPeriods(late, entity);
+      const { dropped, shared } = await featureUpkeep.rollPeriods(late, entity);
       expect([dropped, shared.length > 0], entity.name).toEqual([[], true]);
     }
     await unchanged('periods');
@@ -209,8 +201,11 @@ describe.each(SETUPS)('in accounts %s', (names) => {
 
 /** The addresses at which an entity has rows, or would have them: its own, and those of its index entries and totals. */
 function addressesOf(entity: Entity, values: Values): Address[] {
-  const rows = projectionsOf(entity).flatMap((projection) => [...projection.rows(values)]);
-  return [addressOf(entity, values), ...rows.map(({ table, partition, row }) => ({ table, partition, row }))];
+  const rows = definePlaces.projectionsOf(entity).flatMap((projection) => [...projection.rows(values)]);
+  return [
+    definePlaces.addressOf(entity, values),
+    ...rows.map(({ table, partition, row }) => ({ table, partition, row })),
+  ];
 }
 
 async function outcomeOf(call: Promise<unknown>): Promise<string> {
@@ -229,39 +224,43 @@ describe.each(SETUPS)('single writes in accounts %s', (names) => {
     const { engine, settle } = world;
     const { storage } = engine;
     await seed(world);
-    for (const { table } of model.list) noteShared(engine, table);
+    for (const { table } of model.list) engineCore.noteShared(engine, table);
     for (const [index, entity] of plain.filter(({ isWrittenByClients }) => !isWrittenByClients).entries()) {
       const values = sample(entity, 31 + index);
       const { childOf } = entity;
-      if (childOf) await createEntity(engine, childOf, { ...sample(childOf, 71), ...pick(values, childOf.keyFields) });
-      const whole = (await createEntity(engine, entity, values)).values;
-      const key = pick(whole, entity.keyFields);
-      await deleteEntity(engine, entity, key, {});
+      if (childOf)
+        await engineWrite.createEntity(engine, childOf, {
+          ...sample(childOf, 71),
+          ...baseValues.pick(values, childOf.keyFields),
+        });
+      const whole = (await engineWrite.createEntity(engine, entity, values)).values;
+      const key = baseValues.pick(whole, entity.keyFields);
+      await engineWrite.deleteEntity(engine, entity, key, {});
       await settle();
-      const at = addressOf(entity, whole);
+      const at = definePlaces.addressOf(entity, whole);
       const account = await ownerFor(storage, at);
       await place(account, at);
       const before = await foreignIn(storage);
       const field = Object.keys(values).find((name) => !entity.keyFields.includes(name)) ?? '';
-      const body = pick(
+      const body = baseValues.pick(
         values,
         entity.keyFields.filter((name) => !(name in entity.derived)).concat(Object.keys(values)),
       );
       const outcomes = {
-        create: await outcomeOf(createEntity(engine, entity, values)),
-        put: await outcomeOf(putEntity(engine, entity, key, values, {})),
-        patch: await outcomeOf(patchEntity(engine, entity, key, { [field]: values[field] }, {})),
-        delete: await outcomeOf(deleteEntity(engine, entity, key, {})),
-        deleteAny: await outcomeOf(deleteEntity(engine, entity, key, { ifMatch: '*' })),
+        create: await outcomeOf(engineWrite.createEntity(engine, entity, values)),
+        put: await outcomeOf(engineWrite.putEntity(engine, entity, key, values, {})),
+        patch: await outcomeOf(engineWrite.patchEntity(engine, entity, key, { [field]: values[field] }, {})),
+        delete: await outcomeOf(engineWrite.deleteEntity(engine, entity, key, {})),
+        deleteAny: await outcomeOf(engineWrite.deleteEntity(engine, entity, key, { ifMatch: '*' })),
         batch: (
-          await writeBatch(engine, entity, [
+          await engineWrite.writeBatch(engine, entity, [
             { put: body },
             { patch: { ...key, [field]: values[field] } },
             { delete: key },
           ])
         ).map((outcome) => (outcome instanceof RowkeyError ? outcome.code : outcome.outcome)),
-        transact: await outcomeOf(transact(engine, [{ entity, action: { delete: key } }])),
-        transactPut: await outcomeOf(transact(engine, [{ entity, action: { put: body } }])),
+        transact: await outcomeOf(engineWrite.transact(engine, [{ entity, action: { delete: key } }])),
+        transactPut: await outcomeOf(engineWrite.transact(engine, [{ entity, action: { put: body } }])),
       };
       expect({ entity: entity.name, ...outcomes }).toEqual({
         entity: entity.name,
@@ -284,24 +283,29 @@ describe.each(SETUPS)('single writes in accounts %s', (names) => {
     const { engine, settle } = world;
     const { storage } = engine;
     await seed(world);
-    for (const { table } of model.list) noteShared(engine, table);
+    for (const { table } of model.list) engineCore.noteShared(engine, table);
     const some = sampleItems([...plain.keys()], 'entity beside rows of others', 8);
     for (const index of some) {
       const entity = plain[index] as Entity;
       const values = sample(entity, 31 + index);
       const { childOf } = entity;
-      if (childOf) await createEntity(engine, childOf, { ...sample(childOf, 71), ...pick(values, childOf.keyFields) });
-      const whole = (await createEntity(engine, entity, values)).values;
-      const key = pick(whole, entity.keyFields);
+      if (childOf)
+        await engineWrite.createEntity(engine, childOf, {
+          ...sample(childOf, 71),
+          ...baseValues.pick(values, childOf.keyFields),
+        });
+      const whole = (await engineWrite.createEntity(engine, entity, values)).values;
+      const key = baseValues.pick(whole, entity.keyFields);
       await settle();
       const others = addressesOf(entity, whole).slice(1);
-      await deleteEntity(engine, entity, key, {});
+      await engineWrite.deleteEntity(engine, entity, key, {});
       await settle();
-      for (const at of others) if (!(await readRow(storage, at))) await place(await ownerFor(storage, at), at);
+      for (const at of others)
+        if (!(await storageRows.readRow(storage, at))) await place(await ownerFor(storage, at), at);
       const before = await foreignIn(storage);
-      await outcomeOf(createEntity(engine, entity, values));
-      await outcomeOf(putEntity(engine, entity, key, values, {}));
-      await outcomeOf(deleteEntity(engine, entity, key, {}));
+      await outcomeOf(engineWrite.createEntity(engine, entity, values));
+      await outcomeOf(engineWrite.putEntity(engine, entity, key, values, {}));
+      await outcomeOf(engineWrite.deleteEntity(engine, entity, key, {}));
       expect(await foreignIn(storage), entity.name).toEqual(before);
       if (!entity.period) await verifyAll(engine, { repair: true }, entity);
       expect(await foreignIn(storage), entity.name).toEqual(before);
@@ -312,19 +316,19 @@ describe.each(SETUPS)('single writes in accounts %s', (names) => {
     const { engine } = await openWorld(names);
     const { storage } = engine;
     for (const entity of series.filter(({ isWrittenByClients }) => !isWrittenByClients)) {
-      noteShared(engine, entity.table);
+      engineCore.noteShared(engine, entity.table);
       const key = sample(entity, 51);
-      await setCounts(engine, entity, key, new Map([[2, 5]]));
-      await deleteSeries(engine, entity, key);
-      const at = addressOf(entity, key);
+      await featureSeries.setCounts(engine, entity, key, new Map([[2, 5]]));
+      await featureSeries.deleteSeries(engine, entity, key);
+      const at = definePlaces.addressOf(entity, key);
       await place(await ownerFor(storage, at), at);
       const before = await foreignIn(storage);
       expect([
-        await outcomeOf(readSeries(engine, entity, key)),
-        await outcomeOf(setCounts(engine, entity, key, new Map([[2, 5]]))),
-        await outcomeOf(increment(engine, entity, key, { slot: 2, by: 1 })),
-        await outcomeOf(deleteSeries(engine, entity, key)),
-        await outcomeOf(deleteSeries(engine, entity, key, { ifMatch: '*' })),
+        await outcomeOf(featureSeries.readSeries(engine, entity, key)),
+        await outcomeOf(featureSeries.setCounts(engine, entity, key, new Map([[2, 5]]))),
+        await outcomeOf(featureSeries.increment(engine, entity, key, { slot: 2, by: 1 })),
+        await outcomeOf(featureSeries.deleteSeries(engine, entity, key)),
+        await outcomeOf(featureSeries.deleteSeries(engine, entity, key, { ifMatch: '*' })),
       ]).toEqual(['not-found', 'duplicate-key', 'duplicate-key', 'not-found', 'not-found']);
       expect(await foreignIn(storage), entity.name).toEqual(before);
     }
@@ -342,19 +346,19 @@ describe('moves between accounts', () => {
     const unchanged = async (what: string) => expect(await foreignIn(engine.storage), what).toEqual(before);
     const rows = await countRows(engine.storage);
     const all = await usedSlots(engine.storage);
-    await moveSlots(open(), [{ slots: all, to: 'second' }], given);
+    await operationsMove.moveSlots(open(), [{ slots: all, to: 'second' }], given);
     await unchanged('move');
-    await moveBack(open(), undefined, given);
+    await operationsMove.moveBack(open(), undefined, given);
     await unchanged('back');
-    await moveSlots(open(), [{ slots: all, to: 'third' }], given);
-    await cleanUp(open(), given);
+    await operationsMove.moveSlots(open(), [{ slots: all, to: 'third' }], given);
+    await operationsMove.cleanUp(open(), given);
     await unchanged('clean-up');
     expect(await countRows(engine.storage)).toBe(rows);
-    await asMover(open(), given, async (mover) => {
-      await startMoves(mover, [{ slots: all.slice(0, 64), to: 'first' }], false);
-      expect(await legsOf(mover)).not.toEqual([]);
+    await operationsMove.asMover(open(), given, async (mover) => {
+      await operationsMove.startMoves(mover, [{ slots: all.slice(0, 64), to: 'first' }], false);
+      expect(await operationsMove.legsOf(mover)).not.toEqual([]);
     });
-    await abortMoves(open(), given);
+    await operationsMove.abortMoves(open(), given);
     await unchanged('abort');
     expect(await countRows(engine.storage)).toBe(rows);
   });
@@ -392,8 +396,8 @@ describe.each(SETUPS)('changes of a model in accounts %s', (names) => {
 
   async function open(entity: Entity) {
     const world = await openWorld(names, [entity]);
-    await guardModel(world.engine, [before], undefined);
-    for (const values of items) await createEntity(world.engine, before, values);
+    await operationsModel.guardModel(world.engine, [before], undefined);
+    for (const values of items) await engineWrite.createEntity(world.engine, before, values);
     await world.settle();
     const { storage } = world.engine;
     const occupy = async (at: Address) => place(await ownerFor(storage, at), at);
@@ -403,9 +407,9 @@ describe.each(SETUPS)('changes of a model in accounts %s', (names) => {
   test('leave rows of another program in the clean-up of a removed index', async () => {
     const { engine, storage } = await open(plainItems);
     const placed = await placeEverywhere(storage);
-    await guardModel(engine, [plainItems], undefined);
+    await operationsModel.guardModel(engine, [plainItems], undefined);
     const options = { entities: [plainItems], position: undefined, top: 1_000 };
-    const { findings } = await cleanUpIndex(engine, plainItems, 'copy', options);
+    const { findings } = await operationsCheck.cleanUpIndex(engine, plainItems, 'copy', options);
     expect(findings.filter(({ repaired }) => repaired)).toHaveLength(items.length);
     expect(await foreignIn(storage)).toEqual(placed);
   });
@@ -413,15 +417,18 @@ describe.each(SETUPS)('changes of a model in accounts %s', (names) => {
   test('leave rows of another program beside a move to another key, and name the entity whose key one has', async () => {
     const { engine, storage, occupy } = await open(after);
     await placeEverywhere(storage);
-    const taken = addressOf(after, third);
+    const taken = definePlaces.addressOf(after, third);
     await occupy(taken);
     const placed = await foreignIn(storage);
-    await guardModel(engine, [after], undefined);
-    await startRekey(engine, after);
-    await startMovesToKey(engine, after);
+    await operationsModel.guardModel(engine, [after], undefined);
+    await operationsModel.startRekey(engine, after);
+    await operationsModel.startMoves(engine, after);
     const found: Finding[] = [];
-    for (let position: Parameters<typeof rekeyPage>[2]['position']; ; ) {
-      const page = await rekeyPage({ ...engine, rekey: createRekey([after]) }, after, { position, top: 100 });
+    for (let position: Parameters<typeof operationsModel.rekeyPage>[2]['position']; ; ) {
+      const page = await operationsModel.rekeyPage({ ...engine, rekey: operationsModel.createRekey([after]) }, after, {
+        position,
+        top: 100,
+      });
       found.push(...page.findings);
       if (!page.next) break;
       position = page.next;
@@ -433,25 +440,35 @@ describe.each(SETUPS)('changes of a model in accounts %s', (names) => {
       { kind: 'unreachable', row: 'item_3', reason: 'Another entity has this key at the destination.' },
     ]);
     for (const values of [first, second])
-      expect(await readRow(storage, addressOf(after, values))).toMatchObject({ properties: { color: 'red' } });
+      expect(await storageRows.readRow(storage, definePlaces.addressOf(after, values))).toMatchObject({
+        properties: { color: 'red' },
+      });
   });
 
   test('leave rows of another program at the key of an archived or moved entity, which stays', async () => {
     const { engine, storage, occupy, settle } = await open(before);
-    await occupy(addressOf(before.archive as Entity, first));
-    await occupy(addressOf(before, { ...second, shop: 'B' }));
+    await occupy(definePlaces.addressOf(before.archive as Entity, first));
+    await occupy(definePlaces.addressOf(before, { ...second, shop: 'B' }));
     const placed = await foreignIn(storage);
     const ids = [
-      { operation: 'archive', operationId: await requestArchive(engine, before, pick(first, ['shop', 'id'])) },
+      {
+        operation: 'archive',
+        operationId: await engineTransfer.requestArchive(engine, before, baseValues.pick(first, ['shop', 'id'])),
+      },
       {
         operation: 'move',
-        operationId: await requestMove(engine, before, pick(second, ['shop', 'id']), { shop: 'B' }),
+        operationId: await engineTransfer.requestMove(engine, before, baseValues.pick(second, ['shop', 'id']), {
+          shop: 'B',
+        }),
       },
     ] as const;
     await settle();
     expect(await foreignIn(storage)).toEqual(placed);
-    for (const each of ids) expect((await readOperation(engine, { ...each, entity: 'items' })).status).toBe('failed');
+    for (const each of ids)
+      expect((await engineWrite.readOperation(engine, { ...each, entity: 'items' })).status).toBe('failed');
     for (const one of items)
-      expect((await readEntity(engine, before, pick(one, ['shop', 'id']), {})).values).toMatchObject(one);
+      expect(
+        (await engineRead.readEntity(engine, before, baseValues.pick(one, ['shop', 'id']), {})).values,
+      ).toMatchObject(one);
   });
 });

@@ -1,17 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
-import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
-import { listPoison, POISON_TABLE } from '../../lib/engine/consume/poison.ts';
-import { toContinuation } from '../../lib/engine/read/continuation.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import type { Address } from '../../lib/storage/rows.ts';
 import { customers, departments, employees, model, movies, orders, reviews } from '../fixtures/model.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
+import { engineConsume, engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { operationsModel } from '../kit/operations.ts';
+import type { Address } from '../kit/storage.ts';
 import { sampleRuns } from '../points.ts';
 import { openWorld, rowsOf, somebody, type World } from '../world.ts';
 
@@ -23,7 +18,9 @@ import { openWorld, rowsOf, somebody, type World } from '../world.ts';
 let world: World;
 let people: Values[];
 let before: Map<string, Record<string, unknown>[]>;
-const tables = resourcesOf(model.list, Date.now()).tables.filter((table) => table !== POISON_TABLE);
+const tables = operationsModel
+  .resourcesOf(model.list, Date.now())
+  .tables.filter((table) => table !== engineConsume.POISON_TABLE);
 const operationIds: string[] = [];
 
 async function everything() {
@@ -43,8 +40,8 @@ function messageOf(queue: string, body: unknown) {
 beforeAll(async () => {
   world = await openWorld(import.meta.url);
   const { engine } = world;
-  const create = (entity: Entity, values: Values) => createEntity(engine, entity, values);
-  await toContinuation(engine.storage, '', { row: '' });
+  const create = (entity: Entity, values: Values) => engineWrite.createEntity(engine, entity, values);
+  await engineRead.toContinuation(engine.storage, '', { row: '' });
   people = [somebody(), somebody(), somebody({ department: 'Legal', lastName: 'Xu' }), somebody({ lastName: 'Xu' })];
   for (const one of people) await create(employees, one);
   await create(departments, { department: 'Sales', managerId: people[0]?.employeeId });
@@ -54,10 +51,10 @@ beforeAll(async () => {
   await create(orders, { customerId: 'CHOPS', orderId: 10254, orderDate: '2026-11-20' });
   const [archived, moved, failed] = [somebody(), somebody(), somebody()];
   for (const one of [archived, moved, failed]) await create(employees, one);
-  operationIds.push(await requestArchive(engine, employees, pickKey(archived)));
-  operationIds.push(await requestMove(engine, employees, pickKey(moved), { department: 'Legal' }));
-  operationIds.push(await requestArchive(engine, employees, pickKey(failed)));
-  await deleteEntity(engine, employees, pickKey(failed));
+  operationIds.push(await engineTransfer.requestArchive(engine, employees, pickKey(archived)));
+  operationIds.push(await engineTransfer.requestMove(engine, employees, pickKey(moved), { department: 'Legal' }));
+  operationIds.push(await engineTransfer.requestArchive(engine, employees, pickKey(failed)));
+  await engineWrite.deleteEntity(engine, employees, pickKey(failed));
   await world.settle();
   before = await everything();
   expect(before.get('system')).not.toEqual([]);
@@ -114,7 +111,7 @@ function arbitraryIntent() {
 test('a forged intent changes no row of a consistent store', async () => {
   await fc.assert(
     fc.asyncProperty(arbitraryIntent(), async (intent) => {
-      await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
+      await engineConsume.consumeIntent(consumerOf(world), messageOf('index-changes', intent));
       expect(await everything()).toEqual(before);
     }),
     sampleRuns(150),
@@ -124,15 +121,15 @@ test('a forged intent changes no row of a consistent store', async () => {
 test('an intent that names the continuation secret becomes poison, and the rest of the intent is done', async () => {
   const [one = {}] = people;
   const table = 'employeesbylastname';
-  const [indexEntry] = indexEntriesOf(employees, one);
-  const lost = indexEntriesOf(employees, one).find((other) => other.table === table);
+  const [indexEntry] = definePlaces.indexEntriesOf(employees, one);
+  const lost = definePlaces.indexEntriesOf(employees, one).find((other) => other.table === table);
   if (!indexEntry || !lost) throw new Error('An employee has both.');
   await world.storage.table(table).deleteEntity(lost.partition, lost.row);
   const secret = { ...indexEntry, table: 'system', partition: 'secrets', row: 'continuation' };
   const items = [{ partition: 'Sales', row: `empid_${one.employeeId}`, indexEntries: [secret, lost] }];
   const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
-  await consumeIntent(consumerOf(world), { ...messageOf('index-changes', intent), attempts: 1 });
-  const { items: poison } = await listPoison(world.engine, { limit: 1 });
+  await engineConsume.consumeIntent(consumerOf(world), { ...messageOf('index-changes', intent), attempts: 1 });
+  const { items: poison } = await engineConsume.listPoison(world.engine, { limit: 1 });
   expect(poison[0]?.reason).toMatch(/an entry that the index emailCompanyWide of employees cannot have/);
   const withoutEtags = (rows = new Map<string, Record<string, unknown>[]>()) =>
     [...rows].map(([name, all]) => [name, all.map(({ etag: _, timestamp: __, ...row }) => row)]);
@@ -147,15 +144,15 @@ test('a row that is not a copy, claim or list of the entity is kept, even at the
     employeesbyemail: { EntityType: 'employees', SourcePartition: 'Sales', SourceRow: 'empid_999999' },
     employeesbylastname: { EntityType: 'note', text: 'kept' },
   };
-  const indexEntries = indexEntriesOf(employees, { ...one, email: 'other@contoso.com', lastName: 'Other' }).filter(
-    ({ table }) => Object.hasOwn(strangers, table),
-  );
+  const indexEntries = definePlaces
+    .indexEntriesOf(employees, { ...one, email: 'other@contoso.com', lastName: 'Other' })
+    .filter(({ table }) => Object.hasOwn(strangers, table));
   expect(indexEntries).toHaveLength(2);
   for (const { table, partition, row: rowKey } of indexEntries)
     await world.storage.table(table).createEntity({ partitionKey: partition, rowKey, ...strangers[table] });
   const items = [{ partition: 'Sales', row, indexEntries }];
   const intent = { version: 1, intent: randomUUID(), entity: 'employees', table: 'employees', items };
-  await consumeIntent(consumerOf(world), messageOf('index-changes', intent));
+  await engineConsume.consumeIntent(consumerOf(world), messageOf('index-changes', intent));
   for (const { table, partition, row: rowKey } of indexEntries)
     expect(await world.storage.table(table).getEntity(partition, rowKey)).toMatchObject(strangers[table] ?? {});
   for (const { table, partition, row: rowKey } of indexEntries)
@@ -188,7 +185,7 @@ test('a forged archive or move changes neither data nor records of operations', 
   });
   await fc.assert(
     fc.asyncProperty(transfer, async (forged) => {
-      await consumeTransfer(consumerOf(world), messageOf('transfers', forged));
+      await engineConsume.consumeTransfer(consumerOf(world), messageOf('transfers', forged));
       expect(await everything()).toEqual(before);
     }),
     sampleRuns(150),

@@ -3,20 +3,6 @@ import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { CopyIndex } from '../../lib/define/declaration/indexes.ts';
-import { indexFields } from '../../lib/define/places/index-range.ts';
-import type { Position } from '../../lib/engine/read/continuation.ts';
-import { readByCopies, readByCopy } from '../../lib/engine/read/read-through-index.ts';
-import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import {
-  createEntity,
-  createOnce,
-  deleteEntity,
-  patchEntity,
-  replaceEntity,
-} from '../../lib/engine/write/entity-store.ts';
 import {
   defineEntity,
   defineUnion,
@@ -26,12 +12,14 @@ import {
   intraPartitionIndex,
   type Values,
 } from '../../lib/index.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import { tryAction } from '../../lib/storage/rows.ts';
 import { allPages } from '../all-pages.ts';
 import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, movies, orders } from '../fixtures/model.ts';
+import { type CopyIndex, definePlaces, type Entity } from '../kit/define.ts';
+import { engineRead, engineWrite, type Position } from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
+import { storageRows } from '../kit/storage.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
@@ -113,7 +101,7 @@ const world = await openWorld(import.meta.url, [contacts, upgradedDrivers, pages
 let counter = 0;
 async function customer(over: Values = {}) {
   counter += 1;
-  const { values } = await createEntity(world.engine, customers, {
+  const { values } = await engineWrite.createEntity(world.engine, customers, {
     city: 'London',
     customerId: `C${counter}`,
     companyName: 'Co',
@@ -130,13 +118,18 @@ describe('a full copy under a composite key', () => {
     await customer({ city: 'Paris' });
     await customer({ contactName: undefined });
     await world.settle();
-    expect(indexFields(customers, byCityAndLastName)).toEqual(['city', 'lastName']);
+    expect(definePlaces.indexFields(customers, byCityAndLastName)).toEqual(['city', 'lastName']);
     const given = { city: 'London', lastName: 'Devon' };
-    const { items } = await readByCopies(world.engine, customers, byCityAndLastName, given, { top: 10 });
+    const { items } = await engineRead.readByCopies(world.engine, customers, byCityAndLastName, given, { top: 10 });
     expect(items).toEqual(devons);
-    expect(await costOf(() => readByCopies(world.engine, customers, byCityAndLastName, given, { top: 10 }))).toBe(1);
-    const first = await readByCopies(world.engine, customers, byCityAndLastName, given, { top: 1 });
-    const second = await readByCopies(world.engine, customers, byCityAndLastName, given, { top: 1, after: first.next });
+    expect(
+      await costOf(() => engineRead.readByCopies(world.engine, customers, byCityAndLastName, given, { top: 10 })),
+    ).toBe(1);
+    const first = await engineRead.readByCopies(world.engine, customers, byCityAndLastName, given, { top: 1 });
+    const second = await engineRead.readByCopies(world.engine, customers, byCityAndLastName, given, {
+      top: 1,
+      after: first.next,
+    });
     expect([...first.items, ...second.items]).toEqual(devons);
     await expectIndexesToAgree(world.storage, customers);
   });
@@ -146,22 +139,24 @@ describe('a derived field', () => {
   test('cannot be set, follows each change, and updates the index', async () => {
     const one = await customer({ contactName: 'Bo Follow' });
     expect(one.lastName).toBe('Follow');
-    await expect(patchEntity(world.engine, customers, one, { lastName: 'Mine' })).rejects.toMatchObject({
+    await expect(engineWrite.patchEntity(world.engine, customers, one, { lastName: 'Mine' })).rejects.toMatchObject({
       code: 'invalid-input',
       field: 'lastName',
     });
-    const { values } = await patchEntity(world.engine, customers, one, { contactName: 'Bo Led' });
+    const { values } = await engineWrite.patchEntity(world.engine, customers, one, { contactName: 'Bo Led' });
     expect(values.lastName).toBe('Led');
     // A client may send back an entity as it was read.
-    expect((await replaceEntity(world.engine, customers, one, { ...values, phone: '1' })).values).toMatchObject({
+    expect(
+      (await engineWrite.replaceEntity(world.engine, customers, one, { ...values, phone: '1' })).values,
+    ).toMatchObject({
       lastName: 'Led',
       phone: '1',
     });
     await world.settle();
     await expectIndexesToAgree(world.storage, customers);
-    await patchEntity(world.engine, customers, one, { contactName: null });
+    await engineWrite.patchEntity(world.engine, customers, one, { contactName: null });
     await world.settle();
-    expect((await readEntity(world.engine, customers, one)).values.lastName).toBeUndefined();
+    expect((await engineRead.readEntity(world.engine, customers, one)).values.lastName).toBeUndefined();
     await expectIndexesToAgree(world.storage, customers);
   });
 });
@@ -176,21 +171,23 @@ describe('a default that is computed from other fields', () => {
       fc.asyncProperty(names, fc.array(names, { minLength: 1, maxLength: 2 }), own, async (cast, changes, filmId) => {
         year += 1;
         const film = { title: 'Any', year, genres: ['Noir'], cast, ...(filmId === undefined ? {} : { filmId }) };
-        const { values } = await createEntity(world.engine, movies, film);
+        const { values } = await engineWrite.createEntity(world.engine, movies, film);
         expect(values.filmId).toBe(filmId ?? movies.defaults.filmId?.({ cast }));
-        await expect(createEntity(world.engine, movies, film)).rejects.toMatchObject({ code: 'duplicate-key' });
+        await expect(engineWrite.createEntity(world.engine, movies, film)).rejects.toMatchObject({
+          code: 'duplicate-key',
+        });
         for (const changed of changes) {
-          const patched = await patchEntity(world.engine, movies, values, { cast: changed });
+          const patched = await engineWrite.patchEntity(world.engine, movies, values, { cast: changed });
           expect(patched.values).toEqual({ ...values, cast: changed });
           const body = { title: 'Any', genres: ['Noir'], cast: [...changed, 'Ed'] };
-          const replaced = await replaceEntity(world.engine, movies, values, body);
+          const replaced = await engineWrite.replaceEntity(world.engine, movies, values, body);
           expect(replaced.values).toEqual({ ...values, cast: body.cast });
         }
         // The row of a file is the film as it was created, so it replaces this film, and then changes nothing.
-        const outcomes = () => writeBatch(world.engine, movies, [{ put: film }]);
+        const outcomes = () => engineWrite.writeBatch(world.engine, movies, [{ put: film }]);
         expect(await outcomes()).toMatchObject([{ outcome: 'stored' }]);
         expect(await outcomes()).toMatchObject([{ outcome: 'unchanged' }]);
-        expect((await readEntity(world.engine, movies, values)).values).toEqual(values);
+        expect((await engineRead.readEntity(world.engine, movies, values)).values).toEqual(values);
       }),
       { numRuns: 15 },
     );
@@ -199,43 +196,51 @@ describe('a default that is computed from other fields', () => {
   });
 
   test('is not computed for a patch, and again for a whole entity without the field or a field set to null', async () => {
-    const { values } = await createEntity(world.engine, pages, { id: '1', title: 'A B' });
+    const { values } = await engineWrite.createEntity(world.engine, pages, { id: '1', title: 'A B' });
     expect(values).toEqual({ id: '1', title: 'A B', slug: 'a-b' });
-    expect((await patchEntity(world.engine, pages, values, { title: 'C' })).values.slug).toBe('a-b');
-    expect((await patchEntity(world.engine, pages, values, { slug: null })).values.slug).toBe('c');
-    expect((await replaceEntity(world.engine, pages, values, { title: 'D' })).values.slug).toBe('d');
-    expect((await replaceEntity(world.engine, pages, values, { title: 'E', slug: 'own' })).values.slug).toBe('own');
+    expect((await engineWrite.patchEntity(world.engine, pages, values, { title: 'C' })).values.slug).toBe('a-b');
+    expect((await engineWrite.patchEntity(world.engine, pages, values, { slug: null })).values.slug).toBe('c');
+    expect((await engineWrite.replaceEntity(world.engine, pages, values, { title: 'D' })).values.slug).toBe('d');
+    expect(
+      (await engineWrite.replaceEntity(world.engine, pages, values, { title: 'E', slug: 'own' })).values.slug,
+    ).toBe('own');
   });
 
   test('must be valid for the field, and the caller can send another value', async () => {
     const long = { id: '2', title: 'x'.repeat(11) };
-    await expect(createEntity(world.engine, pages, long)).rejects.toMatchObject({
+    await expect(engineWrite.createEntity(world.engine, pages, long)).rejects.toMatchObject({
       code: 'invalid-input',
       field: 'slug',
     });
-    await expect(createEntity(world.engine, pages, { id: '2', title: ' ' })).rejects.toMatchObject({ field: 'slug' });
-    await expect(createEntity(world.engine, pages, { id: '2', title: 1 })).rejects.toMatchObject({ field: 'title' });
-    expect((await createEntity(world.engine, pages, { ...long, slug: 'x' })).values.slug).toBe('x');
+    await expect(engineWrite.createEntity(world.engine, pages, { id: '2', title: ' ' })).rejects.toMatchObject({
+      field: 'slug',
+    });
+    await expect(engineWrite.createEntity(world.engine, pages, { id: '2', title: 1 })).rejects.toMatchObject({
+      field: 'title',
+    });
+    expect((await engineWrite.createEntity(world.engine, pages, { ...long, slug: 'x' })).values.slug).toBe('x');
   });
 
   test('belongs to every kind of an entity', async () => {
-    const { values } = await createEntity(world.engine, posts, { kind: 'text', title: 'A B', body: 'c' });
+    const { values } = await engineWrite.createEntity(world.engine, posts, { kind: 'text', title: 'A B', body: 'c' });
     expect(values).toEqual({ kind: 'text', title: 'A B', body: 'c', slug: 'a-b' });
-    expect((await patchEntity(world.engine, posts, values, { title: 'C' })).values.slug).toBe('a-b');
-    await expect(createEntity(world.engine, posts, { kind: 'text', title: 'A B' })).rejects.toMatchObject({
+    expect((await engineWrite.patchEntity(world.engine, posts, values, { title: 'C' })).values.slug).toBe('a-b');
+    await expect(engineWrite.createEntity(world.engine, posts, { kind: 'text', title: 'A B' })).rejects.toMatchObject({
       field: 'body',
     });
   });
 
   test('costs a create that may be repeated no record of its key', async () => {
     const film = { title: 'Once', genres: ['Noir'], cast: ['Ann'] };
-    await createOnce(world.engine, movies, { ...film, year: 1900 }, randomUUID());
+    await engineWrite.createOnce(world.engine, movies, { ...film, year: 1900 }, randomUUID());
     const id = randomUUID();
-    const create = () => createOnce(world.engine, movies, { ...film, year: 1901 }, id);
+    const create = () => engineWrite.createOnce(world.engine, movies, { ...film, year: 1901 }, id);
     const given = { ...film, filmId: 'own', year: 1902 };
-    expect(await costOf(create)).toBe(await costOf(() => createOnce(world.engine, movies, given, randomUUID())));
+    expect(await costOf(create)).toBe(
+      await costOf(() => engineWrite.createOnce(world.engine, movies, given, randomUUID())),
+    );
     const { values } = await create();
-    await patchEntity(world.engine, movies, values, { cast: ['Bo'] });
+    await engineWrite.patchEntity(world.engine, movies, values, { cast: ['Bo'] });
     expect((await create()).values).toEqual({ ...values, cast: ['Bo'] });
   });
 });
@@ -247,12 +252,14 @@ describe('a reference only', () => {
     const row = (await rowsOf(world.storage, 'customersbyid')).find(({ rowKey }) => rowKey === one.customerId);
     expect(row).toMatchObject({ city: 'London', customerId: one.customerId });
     expect(row).not.toHaveProperty('phone');
-    expect(await readByCopy(world.engine, customers, byId, one)).toEqual(one);
-    expect(await costOf(() => readByCopy(world.engine, customers, byId, one))).toBe(2);
-    const { values } = await patchEntity(world.engine, customers, one, { phone: '031' });
-    expect(await readByCopy(world.engine, customers, byId, one)).toEqual(values);
-    await deleteEntity(world.engine, customers, one);
-    await expect(readByCopy(world.engine, customers, byId, one)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await engineRead.readByCopy(world.engine, customers, byId, one)).toEqual(one);
+    expect(await costOf(() => engineRead.readByCopy(world.engine, customers, byId, one))).toBe(2);
+    const { values } = await engineWrite.patchEntity(world.engine, customers, one, { phone: '031' });
+    expect(await engineRead.readByCopy(world.engine, customers, byId, one)).toEqual(values);
+    await engineWrite.deleteEntity(world.engine, customers, one);
+    await expect(engineRead.readByCopy(world.engine, customers, byId, one)).rejects.toMatchObject({
+      code: 'not-found',
+    });
   });
 });
 
@@ -264,19 +271,20 @@ describe('a part copy for each element of a list', () => {
       genres: ['Comedy', 'Drama'],
       cast: ['Charlie Chaplin', 'Jackie Coogan', 'Charlie Chaplin'],
     };
-    const { values } = await createEntity(world.engine, movies, film);
+    const { values } = await engineWrite.createEntity(world.engine, movies, film);
     expect(values).toMatchObject({ ...film, genre: 'Comedy' });
-    await createEntity(world.engine, movies, {
+    await engineWrite.createEntity(world.engine, movies, {
       title: 'Oliver Twist',
       year: 1922,
       genres: [],
       cast: ['Jackie Coogan'],
     });
-    await createEntity(world.engine, movies, { title: 'Empty', year: 1923, genres: ['Drama'], cast: [] });
+    await engineWrite.createEntity(world.engine, movies, { title: 'Empty', year: 1923, genres: ['Drama'], cast: [] });
     await world.settle();
     await expectIndexesToAgree(world.storage, movies);
-    const ofActor = (cast: string, top = 10) => readByCopies(world.engine, movies, byActor, { cast }, { top });
-    expect(indexFields(movies, byActor)).toEqual(['cast']);
+    const ofActor = (cast: string, top = 10) =>
+      engineRead.readByCopies(world.engine, movies, byActor, { cast }, { top });
+    expect(definePlaces.indexFields(movies, byActor)).toEqual(['cast']);
     const { items } = await ofActor('Jackie Coogan');
     expect(items.map(({ title, cast }) => [title, cast])).toEqual([
       ['The Kid', film.cast],
@@ -286,12 +294,12 @@ describe('a part copy for each element of a list', () => {
     expect(items[0]).toEqual({ genre: 'Comedy', title: 'The Kid', year: 1921, filmId: values.filmId, cast: film.cast });
     expect(await costOf(() => ofActor('Charlie Chaplin'))).toBe(1);
     expect((await ofActor('Charlie')).items).toEqual([]);
-    await patchEntity(world.engine, movies, values, { genres: ['Comedy'] });
-    await expect(patchEntity(world.engine, movies, values, { genres: ['Drama'] })).rejects.toMatchObject({
+    await engineWrite.patchEntity(world.engine, movies, values, { genres: ['Comedy'] });
+    await expect(engineWrite.patchEntity(world.engine, movies, values, { genres: ['Drama'] })).rejects.toMatchObject({
       code: 'invalid-input',
       field: 'genre',
     });
-    await deleteEntity(world.engine, movies, values);
+    await engineWrite.deleteEntity(world.engine, movies, values);
     await world.settle();
     await expectIndexesToAgree(world.storage, movies);
     expect((await ofActor('Charlie Chaplin')).items).toEqual([]);
@@ -300,7 +308,7 @@ describe('a part copy for each element of a list', () => {
   test('is refused for a list with more elements than one message can name, and nothing is written', async () => {
     const cast = Array.from({ length: 200 }, (_, index) => String(index).padStart(200, 'x'));
     const film = { title: 'Everybody', year: 1925, genres: ['Drama'], cast };
-    await expect(createEntity(world.engine, movies, film)).rejects.toMatchObject({ code: 'too-large' });
+    await expect(engineWrite.createEntity(world.engine, movies, film)).rejects.toMatchObject({ code: 'too-large' });
     await world.settle();
     for (const table of ['movies', 'moviesbyactor'])
       expect((await rowsOf(world.storage, table)).filter(({ title }) => title === 'Everybody')).toEqual([]);
@@ -312,11 +320,11 @@ describe('an index spread over buckets', () => {
     const orderDate = '2026-11-20';
     const written: Values[] = [];
     for (const customerId of ['K0', 'K1', 'K2'])
-      await createEntity(world.engine, customers, { city: 'Kiel', customerId, companyName: 'K' });
+      await engineWrite.createEntity(world.engine, customers, { city: 'Kiel', customerId, companyName: 'K' });
     for (let orderId = 1; orderId <= 40; orderId += 1)
       written.push(
         (
-          await createEntity(world.engine, orders, {
+          await engineWrite.createEntity(world.engine, orders, {
             customerId: `K${orderId % 3}`,
             orderId,
             orderDate,
@@ -324,7 +332,7 @@ describe('an index spread over buckets', () => {
           })
         ).values,
       );
-    await createEntity(world.engine, orders, { customerId: 'K1', orderId: 99, orderDate: '2026-11-21' });
+    await engineWrite.createEntity(world.engine, orders, { customerId: 'K1', orderId: 99, orderDate: '2026-11-21' });
     await world.settle();
     await expectIndexesToAgree(world.storage, orders);
     const partitions = new Set(
@@ -333,15 +341,17 @@ describe('an index spread over buckets', () => {
         .filter((key) => String(key).startsWith(orderDate)),
     );
     expect(partitions.size).toBe(8);
-    expect(indexFields(orders, byDate)).toEqual(['orderDate']);
+    expect(definePlaces.indexFields(orders, byDate)).toEqual(['orderDate']);
     for (const top of [7, 40, 100]) {
       const pages = await allPages((after: Position | undefined) =>
-        readByCopies(world.engine, orders, byDate, { orderDate }, { top, after }),
+        engineRead.readByCopies(world.engine, orders, byDate, { orderDate }, { top, after }),
       );
       for (const { items } of pages) expect(items.length).toBeLessThanOrEqual(top);
       expect(pages.flatMap(({ items }) => items)).toEqual(written);
     }
-    expect(await costOf(() => readByCopies(world.engine, orders, byDate, { orderDate }, { top: 100 }))).toBe(8);
+    expect(await costOf(() => engineRead.readByCopies(world.engine, orders, byDate, { orderDate }, { top: 100 }))).toBe(
+      8,
+    );
   });
 
   test('reads its partitions concurrently', async () => {
@@ -356,7 +366,7 @@ describe('an index spread over buckets', () => {
       });
     };
     const given = { orderDate: '2026-11-20' };
-    await readByCopies(world.engineThrough({ sendRequest }), orders, byDate, given, { top: 10 });
+    await engineRead.readByCopies(world.engineThrough({ sendRequest }), orders, byDate, given, { top: 10 });
     expect(most).toBe(8);
   });
 });
@@ -365,13 +375,18 @@ describe('a copy in the partition', () => {
   const ann = { book: 'Blue', id: 'ann', email: 'ann@contoso.com' };
   const asId = { ...ann, id: 'email_ann@contoso.com' };
   beforeAll(async () => {
-    await createEntity(world.engine, contacts, ann);
+    await engineWrite.createEntity(world.engine, contacts, ann);
   });
 
   test('is returned by its index, and not as another entity of a range', async () => {
-    const found = await readByCopy(world.engine, contacts, contacts.indexes.email as IntraPartitionIndex, ann);
+    const found = await engineRead.readByCopy(
+      world.engine,
+      contacts,
+      contacts.indexes.email as IntraPartitionIndex,
+      ann,
+    );
     expect(found).toEqual(ann);
-    const range = (options: object) => readEntities(world.engine, contacts, ann, { top: 10, ...options });
+    const range = (options: object) => engineRead.readEntities(world.engine, contacts, ann, { top: 10, ...options });
     expect((await range({})).items).toEqual([ann]);
     expect((await range({ select: ['email'] })).items).toEqual([{ email: ann.email }]);
     const pages = [await range({ top: 1 })];
@@ -381,11 +396,11 @@ describe('a copy in the partition', () => {
 
   test('is not read, written or deleted by its key', async () => {
     const before = await rowsOf(world.storage, 'contacts');
-    await expect(readEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
-    await expect(patchEntity(world.engine, contacts, asId, { email: 'x' })).rejects.toMatchObject({
+    await expect(engineRead.readEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(engineWrite.patchEntity(world.engine, contacts, asId, { email: 'x' })).rejects.toMatchObject({
       code: 'not-found',
     });
-    await expect(deleteEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(engineWrite.deleteEntity(world.engine, contacts, asId)).rejects.toMatchObject({ code: 'not-found' });
     expect(await putAll(world.engine, contacts, [{ ...asId, email: 'x' }])).toMatchObject([{ code: 'duplicate-key' }]);
     expect(await rowsOf(world.storage, 'contacts')).toEqual(before);
     await expectIndexesToAgree(world.storage, contacts);
@@ -398,20 +413,22 @@ describe('a copy of an earlier version', () => {
   const part = { city: 'Bern', id: '1', seats: 4, region: 'ANN' };
   const list = (name: string, { city, name: of, plate }: Values) => {
     const given = { name: { city, name: of }, plate: { plate } }[name] ?? {};
-    return readByCopies(world.engine, upgradedDrivers, upgradedDrivers.indexes[name] as CopyIndex, given, { top: 10 });
+    return engineRead.readByCopies(world.engine, upgradedDrivers, upgradedDrivers.indexes[name] as CopyIndex, given, {
+      top: 10,
+    });
   };
   const verify = async (only?: string) => {
     const options = { top: 100, repair: only !== undefined, patience: 0, only };
-    return (await verifyPage(world.engine, upgradedDrivers, options)).findings;
+    return (await operationsCheck.verifyPage(world.engine, upgradedDrivers, options)).findings;
   };
 
   test('is followed if it lacks fields, and upgraded if it has all', async () => {
-    await createEntity(world.engine, drivers, ann);
+    await engineWrite.createEntity(world.engine, drivers, ann);
     expect((await list('name', ann)).items).toEqual([part]);
     expect((await list('plate', ann)).items).toEqual([{ city: 'Bern', id: '1', seats: 4 }]);
     expect((await list('all', {})).items).toEqual([upgraded]);
     const plate = upgradedDrivers.indexes.plate as InterPartitionIndex;
-    expect(await readByCopy(world.engine, upgradedDrivers, plate, ann)).toEqual(upgraded);
+    expect(await engineRead.readByCopy(world.engine, upgradedDrivers, plate, ann)).toEqual(upgraded);
     expect(await costOf(() => list('name', ann))).toBe(2);
     expect(await costOf(() => list('all', {}))).toBe(1);
   });
@@ -428,7 +445,8 @@ describe('a copy of an earlier version', () => {
 
   test('is not followed for the fields that a confirmed partial copy has', async () => {
     const plate = upgradedDrivers.indexes.plate as InterPartitionIndex;
-    const read = (select?: readonly string[]) => readByCopy(world.engine, upgradedDrivers, plate, ann, select);
+    const read = (select?: readonly string[]) =>
+      engineRead.readByCopy(world.engine, upgradedDrivers, plate, ann, select);
     expect(await read(['city', 'id', 'seats'])).toEqual({ city: 'Bern', id: '1', seats: 4 });
     expect(await costOf(() => read(['city', 'id', 'seats']))).toBe(1);
     expect(await read(['name'])).toEqual({ name: 'Ann' });
@@ -436,18 +454,18 @@ describe('a copy of an earlier version', () => {
     expect(await read()).toEqual(upgraded);
     const row = { table: 'driversbyplate', partition: 'BE1', row: 'BE1' };
     const claimed = { kind: 'merge', row: 'BE1', etag: '*', properties: { Confirmed: false, seats: 9 } } as const;
-    await tryAction(world.storage, row, claimed);
+    await storageRows.tryAction(world.storage, row, claimed);
     expect(await read(['seats'])).toEqual({ seats: 4 });
     expect(await costOf(() => read(['seats']))).toBe(2);
-    await tryAction(world.storage, row, { ...claimed, properties: { Confirmed: true, seats: 4 } });
+    await storageRows.tryAction(world.storage, row, { ...claimed, properties: { Confirmed: true, seats: 4 } });
   });
 
   test('is removed with its entity', async () => {
     const bob = { ...ann, id: '2', name: 'Bob', plate: 'BE2' };
-    await createEntity(world.engine, drivers, bob);
-    await patchEntity(world.engine, upgradedDrivers, bob, { seats: 9 });
+    await engineWrite.createEntity(world.engine, drivers, bob);
+    await engineWrite.patchEntity(world.engine, upgradedDrivers, bob, { seats: 9 });
     expect((await list('plate', bob)).items).toEqual([{ city: 'Bern', id: '2', seats: 9 }]);
-    await deleteEntity(world.engine, upgradedDrivers, bob);
+    await engineWrite.deleteEntity(world.engine, upgradedDrivers, bob);
     await world.settle();
     await expectIndexesToAgree(world.storage, upgradedDrivers);
   });

@@ -1,10 +1,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, expect, inject as given, test } from 'vitest';
-import { tablesOf } from '../../lib/define/places/index-entries.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
 import { type DeclaredEntity, defineModel, type Model } from '../../lib/index.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { openWorld, prepareWorlds } from '../../local/walk/walk-world.ts';
 import * as packs from '../../model/entities.ts';
@@ -15,6 +12,9 @@ import { comparePage, noteOutcome } from '../injecting/injection-table.ts';
 import { type Injection, injectionsInto } from '../injecting/injections-into.ts';
 import { readRows, restore } from '../injecting/stored-rows.ts';
 import { recount, relatedTo, tryInjection } from '../injecting/try-injection.ts';
+import { definePlaces } from '../kit/define.ts';
+import { engineCore } from '../kit/engine.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { sampleItems } from '../points.ts';
 import { testStorage } from '../storage.ts';
 
@@ -45,11 +45,11 @@ test.each(models)('each injury is found once, and its repair makes no answer wor
   const wrong: string[] = [];
   for (const injection of sampleInjections(injectionsInto(model.list, all), name)) {
     const entities = relatedTo(model.list, injection.entity);
-    const before = all.filter(({ table }) => entities.some((entity) => tablesOf(entity).includes(table)));
+    const before = all.filter(({ table }) => entities.some((entity) => definePlaces.tablesOf(entity).includes(table)));
     try {
       // The list of a lookup is kept for each opened storage.
-      const storage = openStorage({ connectionString, httpClient }, model.prefix);
-      const fresh = openWorld(model, createEngine(storage, world.engine));
+      const storage = storageAccounts.openStorage({ connectionString, httpClient }, model.prefix);
+      const fresh = openWorld(model, engineCore.createEngine(storage, world.engine));
       const outcome = await tryInjection(fresh, entities, injection);
       if (!outcome) continue;
       noteOutcome(injection, outcome);

@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import { readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, deleteEntity, patchEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import {
   defineEntity,
   type IndexEntity,
@@ -12,11 +7,13 @@ import {
   type IntraPartitionIndex,
   intraPartitionIndex,
 } from '../../lib/index.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import { readRow } from '../../lib/storage/rows.ts';
 import { costOf } from '../cost-of.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees as entity } from '../fixtures/model.ts';
+import { definePlaces } from '../kit/define.ts';
+import { engineConsume, engineRead, engineWrite } from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
+import { storageRows } from '../kit/storage.ts';
 import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, laterBy, openWorld, somebody } from '../world.ts';
 
@@ -44,12 +41,12 @@ describe('an employee', () => {
   test('is in every index after a create of ten transactions, and read with one', async () => {
     const ann = somebody();
     // Intent, claims, transaction; list (read, write), unique rows, entity, intent.
-    expect(await costOf(() => createEntity(world.engine, entity, ann))).toBe(10);
-    expect(await costOf(() => readEntity(world.engine, entity, ann))).toBe(1);
-    expect(await costOf(() => readByCopy(world.engine, entity, byEmail, ann))).toBe(1);
-    expect(await costOf(() => readByCopy(world.engine, entity, byEmailCompanyWide, ann))).toBe(1);
-    expect(await readByCopy(world.engine, entity, byEmailCompanyWide, ann)).toEqual(ann);
-    const { items } = await readByList(
+    expect(await costOf(() => engineWrite.createEntity(world.engine, entity, ann))).toBe(10);
+    expect(await costOf(() => engineRead.readEntity(world.engine, entity, ann))).toBe(1);
+    expect(await costOf(() => engineRead.readByCopy(world.engine, entity, byEmail, ann))).toBe(1);
+    expect(await costOf(() => engineRead.readByCopy(world.engine, entity, byEmailCompanyWide, ann))).toBe(1);
+    expect(await engineRead.readByCopy(world.engine, entity, byEmailCompanyWide, ann)).toEqual(ann);
+    const { items } = await engineRead.readByList(
       world.engine,
       entity,
       byLastNameCompanyWide,
@@ -62,9 +59,9 @@ describe('an employee', () => {
 
   test('costs each of many concurrent writers no more than a single one', async () => {
     const ann = somebody();
-    await createEntity(world.engine, entity, ann);
+    await engineWrite.createEntity(world.engine, entity, ann);
     const ages = Array.from({ length: 10 }, (_, age) => age);
-    const change = (age: number) => patchEntity(world.engine, entity, ann, { age });
+    const change = (age: number) => engineWrite.patchEntity(world.engine, entity, ann, { age });
     expect(await costOf(() => Promise.all(ages.map(change)))).toBe(70);
   });
 
@@ -72,7 +69,7 @@ describe('an employee', () => {
     'is in every index where a name is %j, which not everything can write',
     async (name) => {
       const one = somebody({ department: `At ${name}`, lastName: `Of ${name}` });
-      await createEntity(world.engine, entity, one);
+      await engineWrite.createEntity(world.engine, entity, one);
       await world.settle();
       expect(await expectIndexesToAgree(world.storage, entity)).toContainEqual(one);
     },
@@ -80,21 +77,26 @@ describe('an employee', () => {
 
   test('updates its index entries when it changes, and removes them when it is deleted', async () => {
     const ann = somebody();
-    const { etag } = await createEntity(world.engine, entity, ann);
+    const { etag } = await engineWrite.createEntity(world.engine, entity, ann);
     const renamed = { ...ann, lastName: 'Renamed', email: `renamed-${ann.email}` };
-    const replaced = await replaceEntity(world.engine, entity, ann, renamed, { ifMatch: etag });
+    const replaced = await engineWrite.replaceEntity(world.engine, entity, ann, renamed, { ifMatch: etag });
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);
-    await expect(readByCopy(world.engine, entity, byEmailCompanyWide, ann)).rejects.toMatchObject({
+    await expect(engineRead.readByCopy(world.engine, entity, byEmailCompanyWide, ann)).rejects.toMatchObject({
       code: 'not-found',
     });
-    await expect(patchEntity(world.engine, entity, ann, { lastName: 'X' }, { ifMatch: etag })).rejects.toMatchObject({
+    await expect(
+      engineWrite.patchEntity(world.engine, entity, ann, { lastName: 'X' }, { ifMatch: etag }),
+    ).rejects.toMatchObject({
       code: 'etag-mismatch',
       etag: replaced.etag,
     });
-    expect(await readEntity(world.engine, entity, ann)).toMatchObject({ values: renamed, etag: replaced.etag });
-    await deleteEntity(world.engine, entity, ann, { ifMatch: replaced.etag });
-    await expect(readEntity(world.engine, entity, ann)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await engineRead.readEntity(world.engine, entity, ann)).toMatchObject({
+      values: renamed,
+      etag: replaced.etag,
+    });
+    await engineWrite.deleteEntity(world.engine, entity, ann, { ifMatch: replaced.etag });
+    await expect(engineRead.readEntity(world.engine, entity, ann)).rejects.toMatchObject({ code: 'not-found' });
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);
   });
@@ -110,28 +112,28 @@ test('an entity with several lost copies can be changed and deleted', async () =
     for (const row of ['name_Nut', 'shelf_A1', 'maker_Acme'])
       await world.storage.table('parts').deleteEntity(shop, row);
   };
-  for (const part of [nut, bolt]) await createEntity(world.engine, parts, part);
+  for (const part of [nut, bolt]) await engineWrite.createEntity(world.engine, parts, part);
   await lose('North');
-  await deleteEntity(world.engine, parts, nut);
+  await engineWrite.deleteEntity(world.engine, parts, nut);
   await lose('South');
-  await replaceEntity(world.engine, parts, bolt, { ...bolt, name: 'Bolt', shelf: 'B2', maker: 'Best' });
+  await engineWrite.replaceEntity(world.engine, parts, bolt, { ...bolt, name: 'Bolt', shelf: 'B2', maker: 'Best' });
   await world.settle();
   expect(await expectIndexesToAgree(world.storage, parts)).toMatchObject([{ partId: '2', name: 'Bolt' }]);
 });
 
 test('a row of an index that an older release does not know is kept until the index is built', async () => {
   const one = somebody();
-  await createEntity(world.queued, entity, one);
+  await engineWrite.createEntity(world.queued, entity, one);
   const message = await world.take('index-changes', one.employeeId);
   const { emailCompanyWide: _, ...indexes } = entity.indexes;
-  await consumeIntent({ engine: world.engine, entities: [{ ...entity, indexes }], log }, message);
-  const indexEntry = indexEntriesOf(entity, one).find(({ index }) => index === 'emailCompanyWide');
-  expect(indexEntry && (await readRow(world.storage, indexEntry))).toMatchObject({
+  await engineConsume.consumeIntent({ engine: world.engine, entities: [{ ...entity, indexes }], log }, message);
+  const indexEntry = definePlaces.indexEntriesOf(entity, one).find(({ index }) => index === 'emailCompanyWide');
+  expect(indexEntry && (await storageRows.readRow(world.storage, indexEntry))).toMatchObject({
     properties: { SourceRow: `empid_${one.employeeId}` },
   });
   // The writer of this claim was active a moment ago.
   const later = laterBy(world.engine, () => 2 * world.engine.timing.claimForMs);
-  const built = await verifyPage(later, entity, {
+  const built = await operationsCheck.verifyPage(later, entity, {
     top: 1_000,
     repair: true,
     only: 'emailCompanyWide',
@@ -146,7 +148,7 @@ describe('concurrent writers', () => {
     const one = somebody();
     const others = Array.from({ length: 7 }, () => somebody({ email: one.email, department: 'Marketing' }));
     const outcomes = await Promise.allSettled(
-      [one, ...others].map((values) => createEntity(world.engine, entity, values)),
+      [one, ...others].map((values) => engineWrite.createEntity(world.engine, entity, values)),
     );
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     for (const outcome of outcomes)
@@ -158,26 +160,32 @@ describe('concurrent writers', () => {
 
   test('of one last name are all in its lists', async () => {
     const joneses = Array.from({ length: 12 }, () => somebody({ lastName: 'Jones', department: 'Lists' }));
-    await Promise.all(joneses.map((values) => createEntity(world.engine, entity, values)));
+    await Promise.all(joneses.map((values) => engineWrite.createEntity(world.engine, entity, values)));
     await world.settle();
-    const { items } = await readByList(world.engine, entity, byLastNameCompanyWide, { lastName: 'Jones' }, { top: 50 });
+    const { items } = await engineRead.readByList(
+      world.engine,
+      entity,
+      byLastNameCompanyWide,
+      { lastName: 'Jones' },
+      { top: 50 },
+    );
     expect(items).toHaveLength(12);
     await expectIndexesToAgree(world.storage, entity);
   });
 
   test('of one employee lose no change to different fields', async () => {
     const ann = somebody();
-    await createEntity(world.engine, entity, ann);
+    await engineWrite.createEntity(world.engine, entity, ann);
     // The constant clock keeps callers from timing out on a slow machine.
     const now = Date.now();
     const patient = { ...world.engine, now: () => now };
     await Promise.all([
-      patchEntity(patient, entity, ann, { phone: '1' }),
-      patchEntity(patient, entity, ann, { jobTitle: 'Clerk' }),
-      patchEntity(patient, entity, ann, { email: `x-${ann.email}` }),
-      patchEntity(patient, entity, ann, { lastName: 'Patched' }),
+      engineWrite.patchEntity(patient, entity, ann, { phone: '1' }),
+      engineWrite.patchEntity(patient, entity, ann, { jobTitle: 'Clerk' }),
+      engineWrite.patchEntity(patient, entity, ann, { email: `x-${ann.email}` }),
+      engineWrite.patchEntity(patient, entity, ann, { lastName: 'Patched' }),
     ]);
-    const { values } = await readEntity(world.engine, entity, ann);
+    const { values } = await engineRead.readEntity(world.engine, entity, ann);
     expect(values).toEqual({ ...ann, phone: '1', jobTitle: 'Clerk', email: `x-${ann.email}`, lastName: 'Patched' });
     await world.settle();
     await expectIndexesToAgree(world.storage, entity);

@@ -1,16 +1,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { MINUTE_MS } from '../../lib/base/time.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
-import type { Message } from '../../lib/engine/reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { showMessages } from '../../local/walk/known-messages.ts';
 import { requestTo } from '../faulty-http-client.ts';
+import { baseValues } from '../kit/base.ts';
+import {
+  type ChangeRecord,
+  type Engine,
+  engineConsume,
+  engineCore,
+  engineReconcile,
+  engineWrite,
+  type Message,
+} from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, type Schedule, stall, tickets } from '../stalled-process.ts';
@@ -24,11 +27,11 @@ const APPEND_MS = 500;
 const world = await openWorld(import.meta.url, [guests, cars, tickets]);
 
 const consume = (engine: Engine, message: Message) =>
-  consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
+  engineConsume.consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
 
 test('a writer that dies after its claim leaves no claim', async () => {
   const insert = requestTo('carsbyplate', 'POST');
-  await stall(world, insert, { act: (through) => createEntity(through, cars, newCar()) });
+  await stall(world, insert, { act: (through) => engineWrite.createEntity(through, cars, newCar()) });
   await expectAgreement(world);
 });
 
@@ -36,8 +39,8 @@ test('a writer that stalls before its transaction shares no unique value with an
   const car = newCar();
   const insert = requestTo('cars', 'POST');
   await stall(world, insert, {
-    act: (through) => createEntity(through, cars, car),
-    meanwhile: () => createEntity(world.engine, cars, { ...car, id: `${car.id}b` }).catch(() => undefined),
+    act: (through) => engineWrite.createEntity(through, cars, car),
+    meanwhile: () => engineWrite.createEntity(world.engine, cars, { ...car, id: `${car.id}b` }).catch(() => undefined),
     dies: 'never',
   });
   await expectAgreement(world);
@@ -47,8 +50,8 @@ test('a create that another create has overtaken leaves no index entry', async (
   const guest = newGuest();
   const other = { ...guest, name: `${guest.name}b` };
   await stall(world, requestTo('guests', 'POST'), {
-    act: (through) => createEntity(through, guests, guest),
-    meanwhile: () => createEntity(world.engine, guests, other),
+    act: (through) => engineWrite.createEntity(through, guests, guest),
+    meanwhile: () => engineWrite.createEntity(world.engine, guests, other),
     dies: 'never',
   });
   await expectAgreement(world);
@@ -60,13 +63,13 @@ async function overtakeRename(
   { diesBeforeSecondRead }: { readonly diesBeforeSecondRead: boolean },
 ): Promise<void> {
   const guest = newGuest();
-  await createEntity(world.engine, guests, guest);
+  await engineWrite.createEntity(world.engine, guests, guest);
   let hasStalled = false;
   await stall(world, requestTo('guestsbyname', 'POST'), {
     act: settleRename(guest),
     meanwhile: async () => {
       hasStalled = true;
-      await patchEntity(world.engine, guests, guest, { name: `${guest.name}c` });
+      await engineWrite.patchEntity(world.engine, guests, guest, { name: `${guest.name}c` });
     },
     dies: {
       when: 'before',
@@ -77,7 +80,7 @@ async function overtakeRename(
 }
 
 const rename = (engine: Engine, guest: ReturnType<typeof newGuest>) =>
-  patchEntity(engine, guests, guest, { name: `${guest.name}b` });
+  engineWrite.patchEntity(engine, guests, guest, { name: `${guest.name}b` });
 
 test('an index entry that a later change has removed is not written again', async () => {
   await overtakeRename((guest) => (through) => rename(through, guest), { diesBeforeSecondRead: false });
@@ -90,7 +93,7 @@ test('a writer that dies before its second read leaves no stale index entry', as
 test('a function that dies before its second read leaves no stale index entry', async () => {
   const handleRename = (guest: ReturnType<typeof newGuest>) => async (through: Engine) => {
     await rename(world.queued, guest);
-    await consume(through, (await receiveMessage(world.storage, INDEX_CHANGES_QUEUE)).message);
+    await consume(through, (await receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE)).message);
   };
   await overtakeRename(handleRename, { diesBeforeSecondRead: true });
 });
@@ -98,7 +101,7 @@ test('a function that dies before its second read leaves no stale index entry', 
 test('a writer that leaves entries to the queue, and dies before it has written its own, loses none of them', async () => {
   const ticket = { team: 'Red', id: 'T1', owner: 'ann', topic: 'printer' };
   await stall(world, requestTo('ticketsbyowner', 'POST'), {
-    act: (through) => createEntity(through, tickets, ticket),
+    act: (through) => engineWrite.createEntity(through, tickets, ticket),
     dies: { when: 'before', at: requestTo('ticketsbyowner', 'POST') },
   });
   await expectAgreement(world);
@@ -106,10 +109,10 @@ test('a writer that leaves entries to the queue, and dies before it has written 
 
 test('a late first delivery does no work that its reminder has begun', async () => {
   const guest = newGuest();
-  await createEntity(world.queued, guests, guest);
-  await showMessages(world.storage.queue(INDEX_CHANGES_QUEUE));
-  const received = [await receiveMessage(world.storage, INDEX_CHANGES_QUEUE)];
-  received.push(await receiveMessage(world.storage, INDEX_CHANGES_QUEUE));
+  await engineWrite.createEntity(world.queued, guests, guest);
+  await showMessages(world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE));
+  const received = [await receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE)];
+  received.push(await receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE));
   const isReminder = ({ message }: { message: Message }) => !Object.hasOwn(Object(message.body), 'reminder');
   const [reminder, work] = received.sort((one, other) => Number(isReminder(other)) - Number(isReminder(one)));
   await stall(world, requestTo('guestsbyname', 'POST'), {
@@ -122,8 +125,10 @@ test('a late first delivery does no work that its reminder has begun', async () 
     meanwhile: async () => {
       if (!reminder) return;
       await consume(world.engine, reminder.message);
-      await world.storage.queue(INDEX_CHANGES_QUEUE).deleteMessage(reminder.message.id, reminder.receipt);
-      await deleteEntity(world.engine, guests, guest);
+      await world.storage
+        .queue(engineReconcile.INDEX_CHANGES_QUEUE)
+        .deleteMessage(reminder.message.id, reminder.receipt);
+      await engineWrite.deleteEntity(world.engine, guests, guest);
     },
   });
   await expectAgreement(world);
@@ -131,11 +136,11 @@ test('a late first delivery does no work that its reminder has begun', async () 
 
 test('a claim that is confirmed after a later change leaves no stale row', async () => {
   const car = newCar();
-  await createEntity(world.engine, cars, car);
+  await engineWrite.createEntity(world.engine, cars, car);
   const confirm = requestTo('carsbyplate', 'PUT');
   await stall(world, confirm, {
-    act: (through) => patchEntity(through, cars, car, { plate: `${car.plate}b` }),
-    meanwhile: () => patchEntity(world.engine, cars, car, { plate: car.plate }),
+    act: (through) => engineWrite.patchEntity(through, cars, car, { plate: `${car.plate}b` }),
+    meanwhile: () => engineWrite.patchEntity(world.engine, cars, car, { plate: car.plate }),
     dies: 'never',
   });
   await expectAgreement(world);
@@ -145,15 +150,19 @@ test('a claim that is confirmed after a later change leaves no stale row', async
 async function createAudited(caller: string, engine: Engine, guest: ReturnType<typeof newGuest>): Promise<void> {
   const keep = async (changes: readonly ChangeRecord[]) => {
     await sleep(APPEND_MS);
-    await createAuditLog(world.engine).append(changes);
+    await operationsCheck.createAuditLog(world.engine).append(changes);
   };
-  await collectChanges(caller, () => createEntity(engine, guests, guest), keep);
+  await engineCore.collectChanges(caller, () => engineWrite.createEntity(engine, guests, guest), keep);
 }
 
 /** The callers that the audit log has for a guest. */
 async function callersOf({ id }: ReturnType<typeof newGuest>): Promise<string[]> {
   const now = Date.now();
-  const { items } = await readChanges(world.engine, { from: now - MINUTE_MS, to: now + MINUTE_MS, limit: 1_000 });
+  const { items } = await operationsCheck.readChanges(world.engine, {
+    from: now - baseValues.MINUTE_MS,
+    to: now + baseValues.MINUTE_MS,
+    limit: 1_000,
+  });
   return items.filter(({ row }) => row === id).map(({ by }) => by);
 }
 

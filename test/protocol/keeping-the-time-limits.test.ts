@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine, Timing } from '../../lib/engine/engine.ts';
-import type { Message } from '../../lib/engine/reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { faultyHttpClient, interruptedHttpClient, lateHttpClient, requestTo } from '../faulty-http-client.ts';
+import { type Engine, engineConsume, engineReconcile, engineWrite, type Message, type Timing } from '../kit/engine.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, stall, tickets } from '../stalled-process.ts';
@@ -25,7 +21,7 @@ const STALL_MS = 4_000;
 const world = await openWorld(import.meta.url, [guests, cars, tickets]);
 
 const consume = (engine: Engine, message: Message) =>
-  consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
+  engineConsume.consumeIntent({ engine, entities: [guests, cars, tickets], log }, message);
 /** Runs `work` in at least this time. */
 const inTime = (milliseconds: number, work: () => Promise<unknown>) => Promise.all([sleep(milliseconds), work()]);
 
@@ -35,7 +31,7 @@ test.each([
 ] as const)('a writer sends no %s after its time limit', async (_, name, table, fresh) => {
   const entity = name === 'cars' ? cars : guests;
   await stall(world, requestTo(table, 'POST'), {
-    act: (through) => createEntity(through, entity, fresh()),
+    act: (through) => engineWrite.createEntity(through, entity, fresh()),
     // Its intent becomes visible, and is settled.
     meanwhile: () => inTime(QUICK.commitWithinMs, world.settle),
     timing: QUICK,
@@ -45,9 +41,9 @@ test.each([
 
 test('a writer writes no index entry after its time limit', async () => {
   const guest = newGuest();
-  await createEntity(world.engine, guests, guest);
+  await engineWrite.createEntity(world.engine, guests, guest);
   await stall(world, requestTo('guestsbyname', 'POST'), {
-    act: (through) => patchEntity(through, guests, guest, { name: `${guest.name}b` }),
+    act: (through) => engineWrite.patchEntity(through, guests, guest, { name: `${guest.name}b` }),
     meanwhile: () => inTime(QUICK.settleWithinMs, () => settleAndDelete(guest)),
     timing: QUICK,
   });
@@ -57,14 +53,14 @@ test('a writer writes no index entry after its time limit', async () => {
 /** Handles the reminder of stalled work, and deletes the guest. */
 async function settleAndDelete(guest: ReturnType<typeof newGuest>): Promise<void> {
   await world.settle();
-  await deleteEntity(world.engine, guests, guest);
+  await engineWrite.deleteEntity(world.engine, guests, guest);
 }
 
 /** Creates a guest and returns the work that its writer has left to the queue. */
 async function leaveWork() {
   const guest = newGuest();
-  await createEntity({ ...world.engineThrough(httpClient, SHORT), settleInline: 0 }, guests, guest);
-  const { message } = await receiveMessage(world.storage, INDEX_CHANGES_QUEUE);
+  await engineWrite.createEntity({ ...world.engineThrough(httpClient, SHORT), settleInline: 0 }, guests, guest);
+  const { message } = await receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE);
   return { guest, message };
 }
 
@@ -107,11 +103,11 @@ test('the hold of a first delivery begins with the request of the sender', async
 
 test('work whose outcome is unknown waits until its request has been executed', async () => {
   const guest = newGuest();
-  await createEntity(world.engine, guests, guest);
+  await engineWrite.createEntity(world.engine, guests, guest);
   const client = lateHttpClient(requestTo('guestsbyname', 'POST'));
-  await patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
+  await engineWrite.patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
   await world.handleVisible();
-  await deleteEntity(world.engine, guests, guest);
+  await engineWrite.deleteEntity(world.engine, guests, guest);
   await client.arrive();
   await expectAgreement(world);
 });
@@ -121,7 +117,7 @@ test.each([
   ['transaction', guests, 'guests', newGuest],
 ] as const)('the intent of a %s whose outcome is unknown stays', async (_, entity, table, fresh) => {
   const client = lateHttpClient(requestTo(table, 'POST'));
-  const creating = createEntity(world.engineThrough(client), entity, fresh());
+  const creating = engineWrite.createEntity(world.engineThrough(client), entity, fresh());
   await expect(creating).rejects.toMatchObject({ code: 'storage-unavailable' });
   await client.arrive();
   await expectAgreement(world);
@@ -129,24 +125,27 @@ test.each([
 
 test('the intent of a transaction that is rejected when it is repeated stays', async () => {
   const guest = newGuest();
-  await createEntity(world.engine, guests, guest);
+  await engineWrite.createEntity(world.engine, guests, guest);
   const replace = requestTo('guests', 'PUT');
-  const others = () => patchEntity(world.engine, guests, guest, { name: `${guest.name}c` });
+  const others = () => engineWrite.patchEntity(world.engine, guests, guest, { name: `${guest.name}c` });
   let sent = 0;
   const isRepetition = (request: PipelineRequest) => replace(request) && ++sent === 2;
   const client = interruptedHttpClient(isRepetition, others, 'before', faultyHttpClient('reply lost', replace));
-  const renaming = patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
+  const renaming = engineWrite.patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
   await expect(renaming).rejects.toMatchObject({ code: 'storage-unavailable' });
   await expectAgreement(world);
 });
 
 test('a function repeats work whose outcome is unknown after its request has been executed', async () => {
   const guest = newGuest();
-  await createEntity(world.queued, guests, guest);
+  await engineWrite.createEntity(world.queued, guests, guest);
   const client = lateHttpClient(requestTo('guestsbyname', 'POST'));
-  await consume(world.engineThrough(client), (await receiveMessage(world.storage, INDEX_CHANGES_QUEUE)).message);
+  await consume(
+    world.engineThrough(client),
+    (await receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE)).message,
+  );
   await world.handleVisible();
-  await deleteEntity(world.engine, guests, guest);
+  await engineWrite.deleteEntity(world.engine, guests, guest);
   await client.arrive();
   await expectAgreement(world);
 });
@@ -157,18 +156,18 @@ test.each([
 ] as const)('an insert of the %s is sent once', async (_, entity, table, fresh) => {
   const one = fresh();
   const client = lateHttpClient(requestTo(table, 'POST'));
-  await createEntity(world.engineThrough(client), entity, one).catch(() => undefined);
-  await deleteEntity(world.engine, entity, one).catch(() => undefined);
+  await engineWrite.createEntity(world.engineThrough(client), entity, one).catch(() => undefined);
+  await engineWrite.deleteEntity(world.engine, entity, one).catch(() => undefined);
   await client.arrive();
   await expectAgreement(world);
 });
 
 test('a delete that arrives late removes no index entry that a later change needs', async () => {
   const guest = newGuest();
-  await createEntity(world.engine, guests, guest);
+  await engineWrite.createEntity(world.engine, guests, guest);
   const client = lateHttpClient(requestTo('guestsbyname', 'DELETE'), { dies: true });
-  await patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
-  await patchEntity(world.engine, guests, guest, { name: guest.name });
+  await engineWrite.patchEntity(world.engineThrough(client), guests, guest, { name: `${guest.name}b` });
+  await engineWrite.patchEntity(world.engine, guests, guest, { name: guest.name });
   await world.settle();
   await client.arrive();
   await expectAgreement(world);

@@ -1,16 +1,13 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import type { Total, Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { costOf } from '../cost-of.ts';
 import { CONSUMER_FAULTS, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { sales as entity, model } from '../fixtures/model.ts';
+import { type Engine, engineConsume, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
 import { log } from '../silent-log.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, QUICK, rowsOf } from '../world.ts';
@@ -37,7 +34,8 @@ function committedFirst(count: number): HttpClient {
 }
 
 const totals = entity.totals as { readonly byMonth: Total; readonly byDay: Total };
-const monthOf = (branch: string, soldOn: string) => readTotal(world.engine, entity, totals.byMonth, { branch, soldOn });
+const monthOf = (branch: string, soldOn: string) =>
+  featureUpkeep.readTotal(world.engine, entity, totals.byMonth, { branch, soldOn });
 
 let counter = 0;
 function sale(over: Values = {}): Values & { saleId: string } {
@@ -50,9 +48,10 @@ function sale(over: Values = {}): Values & { saleId: string } {
     ...over,
   };
 }
-const create = (one: Values, engine: Engine = world.engine) => createEntity(engine, entity, one);
-const patch = (one: Values, change: Values, engine: Engine = world.engine) => patchEntity(engine, entity, one, change);
-const remove = (one: Values, engine: Engine = world.engine) => deleteEntity(engine, entity, one);
+const create = (one: Values, engine: Engine = world.engine) => engineWrite.createEntity(engine, entity, one);
+const patch = (one: Values, change: Values, engine: Engine = world.engine) =>
+  engineWrite.patchEntity(engine, entity, one, change);
+const remove = (one: Values, engine: Engine = world.engine) => engineWrite.deleteEntity(engine, entity, one);
 const agree = () => expectIndexesToAgree(world.storage, entity);
 
 describe('totals', () => {
@@ -86,7 +85,7 @@ describe('totals', () => {
 
   test('leave out entities without a field of the group, and those that the condition rejects', async () => {
     const clerk = 'Kim';
-    const byClerk = () => readTotal(world.engine, entity, entity.totals.byClerk as Total, { clerk });
+    const byClerk = () => featureUpkeep.readTotal(world.engine, entity, entity.totals.byClerk as Total, { clerk });
     await create(sale({ profit: 5 }));
     await create(sale({ clerk, profit: 7, amount: -1 }));
     const one = sale({ clerk, profit: 9 });
@@ -101,8 +100,8 @@ describe('totals', () => {
     const [old, moving] = [sale({ branch: 'Chur' }), sale({ branch: 'Chur', amount: 4 })];
     await create(old);
     await create(moving);
-    await requestArchive(world.engine, entity, old);
-    await requestMove(world.engine, entity, moving, { branch: 'Visp' });
+    await engineTransfer.requestArchive(world.engine, entity, old);
+    await engineTransfer.requestMove(world.engine, entity, moving, { branch: 'Visp' });
     await world.settle();
     expect(await monthOf('Chur', '2026-03')).toMatchObject({ count: 0 });
     expect(await monthOf('Visp', '2026-03')).toMatchObject({ count: 1, sum: { amount: 4 } });
@@ -132,7 +131,7 @@ describe('totals', () => {
 
     test('one transaction to read a group, and one for each bucket', async () => {
       expect(await costOf(() => monthOf('Cham', '2026-03'))).toBe(1);
-      const day = () => readTotal(world.engine, entity, totals.byDay, { soldOn: '2026-03-07' });
+      const day = () => featureUpkeep.readTotal(world.engine, entity, totals.byDay, { soldOn: '2026-03-07' });
       expect(await costOf(day)).toBe(4);
     });
 
@@ -187,8 +186,8 @@ testWrites(
   },
 );
 
-const consume = (engine: Engine, message: Parameters<typeof consumeIntent>[1]) =>
-  consumeIntent({ engine, entities: model.list, log }, message);
+const consume = (engine: Engine, message: Parameters<typeof engineConsume.consumeIntent>[1]) =>
+  engineConsume.consumeIntent({ engine, entities: model.list, log }, message);
 const intentOf = ({ saleId }: Values) => world.take('index-changes', String(saleId));
 
 /** A sale whose amount and month changed and whose totals are not settled yet, beside another one of its group. */

@@ -1,15 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { MAX_ATTEMPTS } from '../../lib/engine/consume/consume.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { employees } from '../fixtures/model.ts';
 import { type KilledHost, openKilledHost, type Visited } from '../killed-host.ts';
+import type { Entity } from '../kit/define.ts';
+import { engineConsume, engineRead, engineWrite } from '../kit/engine.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
 
 /** The next settling kills the host once more, and the fifth kill is the last that a message survives. */
-const SETTLE_AFTER = MAX_ATTEMPTS - 2;
+const SETTLE_AFTER = engineConsume.MAX_ATTEMPTS - 2;
 
 /** The host is killed between any two storage calls of an archive, of a move, and of their follow-up work. */
 
@@ -20,7 +18,7 @@ beforeAll(async () => {
 afterAll(() => killed?.stop());
 
 test('an archive and a move are done completely or not at all, and the entity is stored exactly once', async () => {
-  const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
+  const hire = (world: KilledHost['world'], one: object) => engineWrite.createEntity(world.engine, employees, one);
   const archives = await killed.visit({
     moreCallsThan: 15,
     settleAfter: SETTLE_AFTER,
@@ -42,7 +40,7 @@ test('an archive and a move are done completely or not at all, and the entity is
 
   const { engine } = killed.world;
   const isIn = async (entity: Entity, one: object) =>
-    Number((await readEntity(engine, entity, { ...one }).catch(() => undefined)) !== undefined);
+    Number((await engineRead.readEntity(engine, entity, { ...one }).catch(() => undefined)) !== undefined);
   const former = employees.archive;
   if (!former) throw new Error('Employees have an archive.');
   const checkArchive = async ({ one, status }: Visited) => {

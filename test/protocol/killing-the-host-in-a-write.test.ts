@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { describeAttachment, readAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { employees } from '../fixtures/model.ts';
 import { type KilledHost, openKilledHost } from '../killed-host.ts';
+import { engineRead, engineWrite } from '../kit/engine.ts';
+import { featureFiles } from '../kit/features.ts';
 import { countEach, countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree } from '../world.ts';
 
@@ -23,7 +22,7 @@ beforeAll(async () => {
 afterAll(() => killed?.stop());
 
 test('a create, a change, a delete and a photo are done completely or not at all, and every index agrees', async () => {
-  const hire = (world: KilledHost['world'], one: object) => createEntity(world.engine, employees, one);
+  const hire = (world: KilledHost['world'], one: object) => engineWrite.createEntity(world.engine, employees, one);
   const creates = await killed.visit({ moreCallsThan: 8, act: (call, one) => call('POST', 'employees', one) });
   const changes = await killed.visit({
     moreCallsThan: 8,
@@ -50,7 +49,8 @@ test('a create, a change, a delete and a photo are done completely or not at all
     expectIndexesToAgree(killed.world.storage, employees),
   );
 
-  const found = (one: object) => readEntity(killed.world.engine, employees, { ...one }).catch(() => undefined);
+  const found = (one: object) =>
+    engineRead.readEntity(killed.world.engine, employees, { ...one }).catch(() => undefined);
   await countEach(
     creates,
     async ({ one, status }) => {
@@ -81,9 +81,9 @@ test('a create, a change, a delete and a photo are done completely or not at all
     photos,
     async ({ one, status }) => {
       const attachment = { entity: employees, key: one, field: 'photo' };
-      const there = await describeAttachment(engine, attachment).catch(() => undefined);
+      const there = await featureFiles.describeAttachment(engine, attachment).catch(() => undefined);
       if (status === 200) expect(there).toBeDefined();
-      if (there) expect((await readAttachment(engine, attachment, there)).length).toBe(PNG.length);
+      if (there) expect((await featureFiles.readAttachment(engine, attachment, there)).length).toBe(PNG.length);
     },
     { what: what('photo') },
   );

@@ -1,13 +1,12 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { defineEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { lateHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { customers, employees, sales } from '../fixtures/model.ts';
+import { type Engine, engineWrite } from '../kit/engine.ts';
 import { countEach } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld } from '../world.ts';
 
@@ -51,25 +50,25 @@ interface Kind {
 
 const rename = (engine: Engine, tag: string, name: string): Promise<unknown> => {
   const change: Values = { lastName: `${name}${tag}`, email: `${name}${tag}@contoso.com` };
-  return patchEntity(engine, employees, person(tag), change);
+  return engineWrite.patchEntity(engine, employees, person(tag), change);
 };
 const KINDS: Readonly<Record<string, Kind>> = {
   'a create with a unique value and a list': {
-    act: (engine, tag) => createEntity(engine, employees, person(tag)),
-    undo: (tag) => deleteEntity(world.engine, employees, person(tag)),
+    act: (engine, tag) => engineWrite.createEntity(engine, employees, person(tag)),
+    undo: (tag) => engineWrite.deleteEntity(world.engine, employees, person(tag)),
   },
   'a change of a unique value and a list': {
-    prepare: (tag) => createEntity(world.engine, employees, person(tag)),
+    prepare: (tag) => engineWrite.createEntity(world.engine, employees, person(tag)),
     act: (engine, tag) => rename(engine, tag, 'New'),
     undo: (tag) => rename(world.engine, tag, 'Old'),
   },
   'a create with a copy': {
-    act: (engine, tag) => createEntity(engine, customers, customer(tag)),
-    undo: (tag) => deleteEntity(world.engine, customers, customer(tag)),
+    act: (engine, tag) => engineWrite.createEntity(engine, customers, customer(tag)),
+    undo: (tag) => engineWrite.deleteEntity(world.engine, customers, customer(tag)),
   },
   'a create that is added to a total': {
-    act: (engine, tag) => createEntity(engine, sales, sale(tag)),
-    undo: (tag) => deleteEntity(world.engine, sales, sale(tag)),
+    act: (engine, tag) => engineWrite.createEntity(engine, sales, sale(tag)),
+    undo: (tag) => engineWrite.deleteEntity(world.engine, sales, sale(tag)),
   },
 };
 
@@ -105,7 +104,7 @@ test('a create whose claim got no reply does not block its repetition', async ()
       return httpClient.sendRequest(request);
     },
   };
-  const create = (engine: Engine) => createEntity(engine, cars, car);
+  const create = (engine: Engine) => engineWrite.createEntity(engine, cars, car);
   await expect(create(world.engineThrough(client))).rejects.toMatchObject({ code: 'storage-unavailable' });
   expect((await create(world.engine)).values).toEqual(car);
 });

@@ -1,17 +1,14 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Position } from '../../lib/engine/read/continuation.ts';
-import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
-import { readByList } from '../../lib/engine/read/read-through-index.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { defineEntity, type IndexEntity, indexEntity, RowkeyError, type Values } from '../../lib/index.ts';
-import { readRow } from '../../lib/storage/rows.ts';
 import { allItems } from '../all-pages.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { outcomeOf, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model } from '../fixtures/model.ts';
+import { engineRead, engineWrite, type Position } from '../kit/engine.ts';
+import { storageRows } from '../kit/storage.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { countTried } from '../tried-faults.ts';
@@ -48,15 +45,17 @@ const person = (town: string, number: number, lastName: string) => ({
 });
 const listHere = (town: string, lastName: string) => ({ table: 'crowd', partition: town, row: `lastname_${lastName}` });
 const listEverywhere = (lastName: string) => ({ table: 'crowdbylastname', partition: lastName, row: 'ids' });
-const isInBlob = async (address: Parameters<typeof readRow>[1]) =>
-  (await readRow(world.storage, address))?.properties.MembersBlob !== undefined;
-const countOf = async (address: Parameters<typeof readRow>[1]) =>
-  membersOf(await readList(world.storage, address)).length;
+const isInBlob = async (address: Parameters<typeof storageRows.readRow>[1]) =>
+  (await storageRows.readRow(world.storage, address))?.properties.MembersBlob !== undefined;
+const countOf = async (address: Parameters<typeof storageRows.readRow>[1]) =>
+  engineRead.membersOf(await engineRead.readList(world.storage, address)).length;
 const blobs = async () =>
   (await Array.fromAsync(world.storage.blobs.getContainerClient('large').listBlobsFlat())).length;
 
 const readAll = (index: IndexEntity, given: Values) =>
-  allItems((after: Position | undefined) => readByList(world.engine, people, index, given, { top: 100, after }));
+  allItems((after: Position | undefined) =>
+    engineRead.readByList(world.engine, people, index, given, { top: 100, after }),
+  );
 
 describe('a list', () => {
   test('moves to a blob and back as it grows and shrinks, in the partition and in another', async () => {
@@ -70,8 +69,8 @@ describe('a list', () => {
     expect(await readAll(here, { town: 'Here', lastName: 'Long' })).toEqual(all);
     expect(await readAll(everywhere, { lastName: 'Long' })).toEqual(all);
     await expectIndexesToAgree(world.storage, people);
-    await patchEntity(world.engine, people, all[0] ?? {}, { lastName: 'Other' });
-    await pMap(all.slice(1, 110), (one) => deleteEntity(world.engine, people, one), { concurrency: 4 });
+    await engineWrite.patchEntity(world.engine, people, all[0] ?? {}, { lastName: 'Other' });
+    await pMap(all.slice(1, 110), (one) => engineWrite.deleteEntity(world.engine, people, one), { concurrency: 4 });
     await world.settle();
     expect([await isInBlob(listHere('Here', 'Long')), await isInBlob(listEverywhere('Long'))]).toEqual([false, false]);
     expect(await readAll(everywhere, { lastName: 'Long' })).toEqual(all.slice(110));
@@ -90,7 +89,7 @@ describe('a list', () => {
     let number = 1_000;
     const write = (engine: typeof world.engine) => {
       number += 1;
-      return createEntity(engine, people, person(town, number, 'Fault'));
+      return engineWrite.createEntity(engine, people, person(town, number, 'Fault'));
     };
     const outcomes = await tryFaults(({ fault, client }) =>
       outcomeOf(write(world.engineThrough(client, fault && QUICK))),

@@ -1,25 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, expect, test } from 'vitest';
-import { admitGrant, restoreGrants, revokeGrants } from '../../lib/access/grant.ts';
-import { unavailable } from '../../lib/base/errors.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import {
-  createEntity,
-  deleteEntity,
-  mergeEntity,
-  patchEntity,
-  putEntity,
-  replaceEntity,
-  writeAtomically,
-} from '../../lib/engine/write/entity-store.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
 import { RowkeyError, type Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { doorevents, doorminutes, employees, messagehours, messageyears, model, sales } from '../fixtures/model.ts';
+import { accessChecks } from '../kit/access.ts';
+import { baseValues } from '../kit/base.ts';
+import { type Engine, engineConsume, engineRead, engineWrite } from '../kit/engine.ts';
+import { featureSeries } from '../kit/features.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach } from '../tried-faults.ts';
@@ -69,18 +57,18 @@ const minutes = (tag: string) => ({ department: `D${tag}`, day: '2026-11-20' });
 const counts = (...pairs: [number, number][]) => new Map(pairs);
 
 const valuesOf = async (reading: Promise<{ readonly values: Values }>) => (await reading).values;
-const hire = (tag: string) => createEntity(world.engine, employees, person(tag));
-const readPerson = (tag: string) => valuesOf(readEntity(world.engine, employees, person(tag)));
+const hire = (tag: string) => engineWrite.createEntity(world.engine, employees, person(tag));
+const readPerson = (tag: string) => valuesOf(engineRead.readEntity(world.engine, employees, person(tag)));
 const putEvent = (tag: string, door = 'first') =>
-  putEntity(world.engine, doorevents, event(tag, door), event(tag, door));
-const readEvent = (tag: string) => valuesOf(readEntity(world.engine, doorevents, event(tag, '')));
-const readCounts = (of: Parameters<typeof readSeries>[1], key: Values) => async () =>
-  (await readSeries(world.engine, of, key)).counts.filter((count) => count > 0);
+  engineWrite.putEntity(world.engine, doorevents, event(tag, door), event(tag, door));
+const readEvent = (tag: string) => valuesOf(engineRead.readEntity(world.engine, doorevents, event(tag, '')));
+const readCounts = (of: Parameters<typeof featureSeries.readSeries>[1], key: Values) => async () =>
+  (await featureSeries.readSeries(world.engine, of, key)).counts.filter((count) => count > 0);
 const readHours = (tag: string) => readCounts(messagehours, hours(tag))();
-const setHours = (tag: string) => setCounts(world.engine, messagehours, hours(tag), counts([1, 10]));
+const setHours = (tag: string) => featureSeries.setCounts(world.engine, messagehours, hours(tag), counts([1, 10]));
 const subject = (tag: string) => `subject${tag}`;
 const readRevocation = (tag: string) =>
-  admitGrant(world.engine, subject(tag)).then(
+  accessChecks.admitGrant(world.engine, subject(tag)).then(
     () => 'admitted',
     () => 'revoked',
   );
@@ -89,96 +77,97 @@ const readRevocation = (tag: string) =>
 async function consuming(engine: Engine, tag: string): Promise<void> {
   const message = await world.take('index-changes', tag);
   try {
-    await consumeIntent({ engine, entities: model.list, log }, message);
+    await engineConsume.consumeIntent({ engine, entities: model.list, log }, message);
   } catch (error) {
     await world.storage.queue('index-changes').sendMessage(JSON.stringify(message.body));
-    throw unavailable('The consumer failed.', error);
+    throw baseValues.unavailable('The consumer failed.', error);
   }
 }
 
 const KINDS: Readonly<Record<string, Kind>> = {
   'a create and a delete': {
-    act: (engine, tag) => createEntity(engine, employees, person(tag)),
-    other: (tag) => deleteEntity(world.engine, employees, person(tag)),
+    act: (engine, tag) => engineWrite.createEntity(engine, employees, person(tag)),
+    other: (tag) => engineWrite.deleteEntity(world.engine, employees, person(tag)),
     read: readPerson,
   },
   'a create and a patch': {
-    act: (engine, tag) => createEntity(engine, employees, person(tag)),
-    other: (tag) => patchEntity(world.engine, employees, person(tag), { firstName: 'Other' }),
+    act: (engine, tag) => engineWrite.createEntity(engine, employees, person(tag)),
+    other: (tag) => engineWrite.patchEntity(world.engine, employees, person(tag), { firstName: 'Other' }),
     read: readPerson,
   },
   'two creates with the same unique value': {
-    act: (engine, tag) => createEntity(engine, employees, person(tag)),
-    other: (tag) => createEntity(world.engine, employees, { ...person(tag), employeeId: `1${tag.slice(1)}` }),
+    act: (engine, tag) => engineWrite.createEntity(engine, employees, person(tag)),
+    other: (tag) =>
+      engineWrite.createEntity(world.engine, employees, { ...person(tag), employeeId: `1${tag.slice(1)}` }),
     read: async (tag) => {
       const both = [person(tag), { ...person(tag), employeeId: `1${tag.slice(1)}` }];
-      const found = both.map((one) => readEntity(world.engine, employees, one).catch(() => undefined));
+      const found = both.map((one) => engineRead.readEntity(world.engine, employees, one).catch(() => undefined));
       return (await Promise.all(found)).map((one) => one !== undefined);
     },
   },
   'a replace and a patch': {
     prepare: hire,
-    act: (engine, tag) => replaceEntity(engine, employees, person(tag), renamed(tag)),
-    other: (tag) => patchEntity(world.engine, employees, person(tag), { firstName: 'Other' }),
+    act: (engine, tag) => engineWrite.replaceEntity(engine, employees, person(tag), renamed(tag)),
+    other: (tag) => engineWrite.patchEntity(world.engine, employees, person(tag), { firstName: 'Other' }),
     read: readPerson,
   },
   'a patch and a replace': {
     prepare: hire,
-    act: (engine, tag) => patchEntity(engine, employees, person(tag), { firstName: 'Patched' }),
-    other: (tag) => replaceEntity(world.engine, employees, person(tag), renamed(tag)),
+    act: (engine, tag) => engineWrite.patchEntity(engine, employees, person(tag), { firstName: 'Patched' }),
+    other: (tag) => engineWrite.replaceEntity(world.engine, employees, person(tag), renamed(tag)),
     read: readPerson,
   },
   'a delete and a create': {
     prepare: hire,
-    act: (engine, tag) => deleteEntity(engine, employees, person(tag)),
-    other: (tag) => createEntity(world.engine, employees, { ...person(tag), firstName: 'Other' }),
+    act: (engine, tag) => engineWrite.deleteEntity(engine, employees, person(tag)),
+    other: (tag) => engineWrite.createEntity(world.engine, employees, { ...person(tag), firstName: 'Other' }),
     read: readPerson,
   },
   'a create of a row and its delete': {
-    act: (engine, tag) => createEntity(engine, doorevents, event(tag, 'first')),
-    other: (tag) => deleteEntity(world.engine, doorevents, event(tag, '')),
+    act: (engine, tag) => engineWrite.createEntity(engine, doorevents, event(tag, 'first')),
+    other: (tag) => engineWrite.deleteEntity(world.engine, doorevents, event(tag, '')),
     read: readEvent,
   },
   'two puts of a row': {
     prepare: putEvent,
-    act: (engine, tag) => putEntity(engine, doorevents, event(tag, ''), event(tag, 'second')),
+    act: (engine, tag) => engineWrite.putEntity(engine, doorevents, event(tag, ''), event(tag, 'second')),
     other: (tag) => putEvent(tag, 'third'),
     read: readEvent,
   },
   'a merge into a row and a put': {
     prepare: putEvent,
-    act: (engine, tag) => mergeEntity(engine, doorevents, event(tag, 'first'), { door: 'second' }),
+    act: (engine, tag) => engineWrite.mergeEntity(engine, doorevents, event(tag, 'first'), { door: 'second' }),
     other: (tag) => putEvent(tag, 'third'),
     read: readEvent,
   },
   'a delete of a row and a put': {
     prepare: putEvent,
-    act: (engine, tag) => deleteEntity(engine, doorevents, event(tag, '')),
+    act: (engine, tag) => engineWrite.deleteEntity(engine, doorevents, event(tag, '')),
     other: (tag) => putEvent(tag, 'third'),
     read: readEvent,
   },
   'a delete of a row under its ETag and a put': {
     prepare: putEvent,
     act: async (engine, tag) => {
-      const { etag } = await readEntity(engine, doorevents, event(tag, ''));
-      await deleteEntity(engine, doorevents, event(tag, ''), { ifMatch: etag });
+      const { etag } = await engineRead.readEntity(engine, doorevents, event(tag, ''));
+      await engineWrite.deleteEntity(engine, doorevents, event(tag, ''), { ifMatch: etag });
     },
     other: (tag) => putEvent(tag, 'third'),
     read: readEvent,
   },
   'a batch of creates and a delete': {
     act: (engine, tag) =>
-      writeBatch(engine, doorevents, [
+      engineWrite.writeBatch(engine, doorevents, [
         { create: event(tag, 'first') },
         { create: { ...event(tag, 'x'), eventId: randomUUID() } },
       ]),
-    other: (tag) => deleteEntity(world.engine, doorevents, event(tag, '')),
+    other: (tag) => engineWrite.deleteEntity(world.engine, doorevents, event(tag, '')),
     read: readEvent,
   },
   'an atomic batch and a put': {
     prepare: putEvent,
     act: (engine, tag) =>
-      writeAtomically(engine, doorevents, [
+      engineWrite.writeAtomically(engine, doorevents, [
         { put: event(tag, 'second') },
         { create: { ...event(tag, 'x'), eventId: randomUUID() } },
       ]),
@@ -186,63 +175,63 @@ const KINDS: Readonly<Record<string, Kind>> = {
     read: readEvent,
   },
   'a create that is added to a total and a delete': {
-    act: (engine, tag) => createEntity(engine, sales, sale(tag, 10)),
-    other: (tag) => deleteEntity(world.engine, sales, sale(tag, 10)),
-    read: (tag) => valuesOf(readEntity(world.engine, sales, sale(tag, 10))),
+    act: (engine, tag) => engineWrite.createEntity(engine, sales, sale(tag, 10)),
+    other: (tag) => engineWrite.deleteEntity(world.engine, sales, sale(tag, 10)),
+    read: (tag) => valuesOf(engineRead.readEntity(world.engine, sales, sale(tag, 10))),
   },
   'two settings of a count': {
     prepare: setHours,
-    act: (engine, tag) => setCounts(engine, messagehours, hours(tag), counts([1, 20])),
-    other: (tag) => setCounts(world.engine, messagehours, hours(tag), counts([1, 30])),
+    act: (engine, tag) => featureSeries.setCounts(engine, messagehours, hours(tag), counts([1, 20])),
+    other: (tag) => featureSeries.setCounts(world.engine, messagehours, hours(tag), counts([1, 30])),
     read: readHours,
   },
   'a setting and an increment of a count': {
     prepare: setHours,
-    act: (engine, tag) => setCounts(engine, messagehours, hours(tag), counts([1, 20])),
-    other: (tag) => increment(world.engine, messagehours, hours(tag), { slot: 1, by: 1 }),
+    act: (engine, tag) => featureSeries.setCounts(engine, messagehours, hours(tag), counts([1, 20])),
+    other: (tag) => featureSeries.increment(world.engine, messagehours, hours(tag), { slot: 1, by: 1 }),
     read: readHours,
   },
   'a first increment of a count and a delete': {
-    act: (engine, tag) => increment(engine, messagehours, hours(tag), { slot: 1, by: 1 }),
-    other: (tag) => deleteSeries(world.engine, messagehours, hours(tag)),
+    act: (engine, tag) => featureSeries.increment(engine, messagehours, hours(tag), { slot: 1, by: 1 }),
+    other: (tag) => featureSeries.deleteSeries(world.engine, messagehours, hours(tag)),
     read: readHours,
   },
   'a delete and a setting of counts': {
     prepare: setHours,
-    act: (engine, tag) => deleteSeries(engine, messagehours, hours(tag)),
-    other: (tag) => setCounts(world.engine, messagehours, hours(tag), counts([2, 30])),
+    act: (engine, tag) => featureSeries.deleteSeries(engine, messagehours, hours(tag)),
+    other: (tag) => featureSeries.setCounts(world.engine, messagehours, hours(tag), counts([2, 30])),
     read: readHours,
   },
   'a delete and a setting of counts in two rows': {
-    prepare: (tag) => setCounts(world.engine, messageyears, years(tag), counts([1, 10], [366, 10])),
-    act: (engine, tag) => deleteSeries(engine, messageyears, years(tag)),
-    other: (tag) => setCounts(world.engine, messageyears, years(tag), counts([2, 30], [365, 30])),
+    prepare: (tag) => featureSeries.setCounts(world.engine, messageyears, years(tag), counts([1, 10], [366, 10])),
+    act: (engine, tag) => featureSeries.deleteSeries(engine, messageyears, years(tag)),
+    other: (tag) => featureSeries.setCounts(world.engine, messageyears, years(tag), counts([2, 30], [365, 30])),
     read: (tag) => readCounts(messageyears, years(tag))(),
   },
   'a delete and a setting of counts that may be in a blob': {
-    prepare: (tag) => setCounts(world.engine, doorminutes, minutes(tag), counts([1, 10])),
-    act: (engine, tag) => deleteSeries(engine, doorminutes, minutes(tag)),
-    other: (tag) => setCounts(world.engine, doorminutes, minutes(tag), counts([2, 30])),
+    prepare: (tag) => featureSeries.setCounts(world.engine, doorminutes, minutes(tag), counts([1, 10])),
+    act: (engine, tag) => featureSeries.deleteSeries(engine, doorminutes, minutes(tag)),
+    other: (tag) => featureSeries.setCounts(world.engine, doorminutes, minutes(tag), counts([2, 30])),
     read: (tag) => readCounts(doorminutes, minutes(tag))(),
   },
   'an intent and a change': {
     prepare: async (tag) => {
       await hire(tag);
-      await patchEntity(world.queued, employees, person(tag), { email: `old${tag}@contoso.com` });
+      await engineWrite.patchEntity(world.queued, employees, person(tag), { email: `old${tag}@contoso.com` });
     },
     act: (engine, tag) => consuming(engine, tag),
-    other: (tag) => replaceEntity(world.engine, employees, person(tag), renamed(tag)),
+    other: (tag) => engineWrite.replaceEntity(world.engine, employees, person(tag), renamed(tag)),
     read: readPerson,
   },
   'a revocation of grants and its end': {
-    act: (engine, tag) => revokeGrants(engine, subject(tag)),
-    other: (tag) => restoreGrants(world.engine, subject(tag)),
+    act: (engine, tag) => accessChecks.revokeGrants(engine, subject(tag)),
+    other: (tag) => accessChecks.restoreGrants(world.engine, subject(tag)),
     read: readRevocation,
   },
   'the end of a revocation and another revocation': {
-    prepare: (tag) => revokeGrants(world.engine, subject(tag)),
-    act: (engine, tag) => restoreGrants(engine, subject(tag)),
-    other: (tag) => revokeGrants(world.engine, subject(tag)),
+    prepare: (tag) => accessChecks.revokeGrants(world.engine, subject(tag)),
+    act: (engine, tag) => accessChecks.restoreGrants(engine, subject(tag)),
+    other: (tag) => accessChecks.revokeGrants(world.engine, subject(tag)),
     read: readRevocation,
   },
 };

@@ -1,10 +1,9 @@
 import { type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { afterAll, expect, test } from 'vitest';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { employees, sales } from '../fixtures/model.ts';
+import { engineWrite } from '../kit/engine.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
 /**
@@ -49,45 +48,49 @@ function employee(number: number) {
 }
 
 const renameOther = (one: ReturnType<typeof employee>) => () =>
-  patchEntity(world.engine, employees, one, { firstName: 'Other' });
+  engineWrite.patchEntity(world.engine, employees, one, { firstName: 'Other' });
 
 test('a create keeps its unique value', async () => {
   const one = employee(1);
   const engine = world.engineThrough(losing('employees', renameOther(one)));
-  expect(await codeOf(createEntity(engine, employees, one))).toBe('storage-unavailable');
+  expect(await codeOf(engineWrite.createEntity(engine, employees, one))).toBe('storage-unavailable');
   await world.settle();
   const same = { ...employee(11), email: one.email };
-  expect(await codeOf(createEntity(world.engine, employees, same))).toBe('duplicate-value');
+  expect(await codeOf(engineWrite.createEntity(world.engine, employees, same))).toBe('duplicate-value');
 });
 
 test('a change gives up its former unique value and keeps the new one', async () => {
   const one = employee(2);
-  await createEntity(world.engine, employees, one);
+  await engineWrite.createEntity(world.engine, employees, one);
   const engine = world.engineThrough(losing('employees', renameOther(one)));
   const email = 'lost2new@contoso.com';
-  expect(await codeOf(patchEntity(engine, employees, one, { email, lastName: 'New' }))).toBe('storage-unavailable');
+  expect(await codeOf(engineWrite.patchEntity(engine, employees, one, { email, lastName: 'New' }))).toBe(
+    'storage-unavailable',
+  );
   await world.settle();
   const rows = await rowsOf(world.storage, 'employeesbyemail');
   expect(rows.filter(({ rowKey }) => [one.email, email].includes(String(rowKey))).map(({ rowKey }) => rowKey)).toEqual([
     email,
   ]);
-  expect(await codeOf(createEntity(world.engine, employees, { ...employee(12), email }))).toBe('duplicate-value');
+  expect(await codeOf(engineWrite.createEntity(world.engine, employees, { ...employee(12), email }))).toBe(
+    'duplicate-value',
+  );
 });
 
 test('a delete does not delete an entity that was created again', async () => {
   const one = employee(3);
-  await createEntity(world.engine, employees, one);
-  const engine = world.engineThrough(losing('employees', () => createEntity(world.engine, employees, one)));
-  expect(await codeOf(deleteEntity(engine, employees, one))).toBe('storage-unavailable');
+  await engineWrite.createEntity(world.engine, employees, one);
+  const engine = world.engineThrough(losing('employees', () => engineWrite.createEntity(world.engine, employees, one)));
+  expect(await codeOf(engineWrite.deleteEntity(engine, employees, one))).toBe('storage-unavailable');
   await world.settle();
-  expect(await codeOf(createEntity(world.engine, employees, one))).toBe('duplicate-key');
+  expect(await codeOf(engineWrite.createEntity(world.engine, employees, one))).toBe('duplicate-key');
 });
 
 test('each entity of a batch is counted in its totals', async () => {
   const creates = Array.from({ length: 4 }, (_, index) => {
     return { create: { branch: 'Lost', saleId: `S00001${index}`, soldOn: '2026-03-07', amount: 10 } };
   });
-  const change = () => patchEntity(world.engine, sales, { branch: 'Lost', saleId: 'S000010' }, { tip: 1 });
+  const change = () => engineWrite.patchEntity(world.engine, sales, { branch: 'Lost', saleId: 'S000010' }, { tip: 1 });
   const engine = world.engineThrough(losing('sales', change));
-  expect(await codeOf(writeBatch(engine, sales, creates))).toBe('storage-unavailable');
+  expect(await codeOf(engineWrite.writeBatch(engine, sales, creates))).toBe('storage-unavailable');
 });

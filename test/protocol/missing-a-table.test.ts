@@ -1,18 +1,11 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../lib/base/time.ts';
-import { consumeIntent, MAX_ATTEMPTS } from '../../lib/engine/consume/consume.ts';
-import { listPoison, replayPoison } from '../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import type { Message } from '../../lib/engine/reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { healthRoute } from '../../lib/http/routes/health-route.ts';
 import { createRowkey, defineEntity, defineModel, interPartitionIndex } from '../../lib/index.ts';
-import { receiveMessages } from '../../lib/storage/messages.ts';
-import { createTable, dropTable } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { linkedEntities } from '../fixtures/deploy.ts';
+import { baseValues } from '../kit/base.ts';
+import { engineConsume, engineCore, engineReconcile, engineWrite, type Message } from '../kit/engine.ts';
+import { httpDoor } from '../kit/http.ts';
+import { storageAccounts, storageQueues, storageTables } from '../kit/storage.ts';
 import { testInvocation, testRequest } from '../lib/http/request.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { respondWith } from '../respond-with.ts';
@@ -22,8 +15,8 @@ import { QUICK, rowsOf } from '../world.ts';
 /** A table, queue or container of the model that is not deployed yet. */
 
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-const engine = createEngine(storage);
+const storage = storageAccounts.openStorage({ connectionString });
+const engine = engineCore.createEngine(storage);
 const auth = { issuer: 'https://issuer.example/', audience: 'fleet', jwksUri: 'https://issuer.example/keys' };
 const indexes = {
   plate: interPartitionIndex({ table: 'vehiclesbyplate', partition: '{plate#}', row: '{plate}', unique: true }),
@@ -50,28 +43,31 @@ let rowkey: ReturnType<typeof start>;
 beforeEach(async () => {
   logged.length = 0;
   await start().provision();
-  await storage.queue(INDEX_CHANGES_QUEUE).clearMessages();
+  await storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).clearMessages();
   for (const table of ['vehicles', 'vehiclesbyplate', 'vehiclesbymodel']) {
-    await dropTable(storage, table);
-    await createTable(storage, table);
+    await storageTables.dropTable(storage, table);
+    await storageTables.createTable(storage, table);
   }
   rowkey = start();
 });
 
 async function takeMessage(over: Partial<Message> = {}): Promise<Message> {
-  const [message] = await receiveMessages(storage, INDEX_CHANGES_QUEUE, { limit: 1, hiddenFor: 600 });
+  const [message] = await storageQueues.receiveMessages(storage, engineReconcile.INDEX_CHANGES_QUEUE, {
+    limit: 1,
+    hiddenFor: 600,
+  });
   if (!message) throw new Error('No message is visible.');
   const { queue, id, insertedAt, text } = message;
   return { queue, id, attempts: 1, insertedAt, body: JSON.parse(text), ...over };
 }
-const poison = async () => (await listPoison(engine, { limit: 10 })).items;
+const poison = async () => (await engineConsume.listPoison(engine, { limit: 10 })).items;
 const missing = (what: string) =>
   `Missing in the storage account: ${what}. To create what is missing, run npm run infra-model`;
 
 test('an entity is stored while the table of an index is missing, and is indexed when the table exists', async () => {
-  await dropTable(storage, 'vehiclesbymodel');
+  await storageTables.dropTable(storage, 'vehiclesbymodel');
   await rowkey.store.vehicles.create(van);
-  await consumeIntent(consumer, await takeMessage({ attempts: MAX_ATTEMPTS }));
+  await engineConsume.consumeIntent(consumer, await takeMessage({ attempts: engineConsume.MAX_ATTEMPTS }));
   expect(logged.join()).toContain(missing('table vehiclesbymodel'));
   expect(await poison()).toEqual([]);
   await expect(rowkey.store.vehicles.by.model({ model: 'Van' }).page()).rejects.toMatchObject({
@@ -81,53 +77,58 @@ test('an entity is stored while the table of an index is missing, and is indexed
 
   // After a day of retries, the message waits for an operator.
   await rowkey.store.vehicles.update(key, { model: 'Bus' });
-  await consumeIntent(consumer, await takeMessage({ insertedAt: Date.now() - DAY_MS - 1 }));
+  await engineConsume.consumeIntent(consumer, await takeMessage({ insertedAt: Date.now() - baseValues.DAY_MS - 1 }));
   const [record] = await poison();
   expect(record).toMatchObject({ reason: expect.stringContaining('table vehiclesbymodel') });
 
-  await createTable(storage, 'vehiclesbymodel');
-  await replayPoison(engine, record?.id ?? '');
-  await consumeIntent(consumer, await takeMessage());
+  await storageTables.createTable(storage, 'vehiclesbymodel');
+  await engineConsume.replayPoison(engine, record?.id ?? '');
+  await engineConsume.consumeIntent(consumer, await takeMessage());
   const { items } = await rowkey.store.vehicles.by.model({ model: 'Bus' }).page();
   expect(items).toEqual([{ ...van, model: 'Bus' }]);
 });
 
 test('a write whose unique value cannot be claimed is rejected and leaves nothing', async () => {
-  await dropTable(storage, 'vehiclesbyplate');
+  await storageTables.dropTable(storage, 'vehiclesbyplate');
   await expect(rowkey.store.vehicles.create(van)).rejects.toMatchObject({
     code: 'not-provisioned',
     message: expect.stringContaining(missing('table vehiclesbyplate')),
   });
   expect(await rowkey.store.vehicles.get(key)).toBeUndefined();
 
-  const quick = createEngine(storage, { timing: QUICK });
-  await storage.queue(INDEX_CHANGES_QUEUE).clearMessages();
-  await expect(createEntity(quick, linkedEntities(model).vehicles, van)).rejects.toThrow('table vehiclesbyplate');
-  await consumeIntent(consumer, await vi.waitFor(() => takeMessage(), { timeout: PATIENCE_MS, interval: 100 }));
+  const quick = engineCore.createEngine(storage, { timing: QUICK });
+  await storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).clearMessages();
+  await expect(engineWrite.createEntity(quick, linkedEntities(model).vehicles, van)).rejects.toThrow(
+    'table vehiclesbyplate',
+  );
+  await engineConsume.consumeIntent(
+    consumer,
+    await vi.waitFor(() => takeMessage(), { timeout: PATIENCE_MS, interval: 100 }),
+  );
   expect(logged.filter((line) => line.includes('failed'))).toEqual([]);
 });
 
 test('a write is rejected while the table of the entity is missing, and its claim is released', async () => {
-  await dropTable(storage, 'vehicles');
+  await storageTables.dropTable(storage, 'vehicles');
   await expect(rowkey.store.vehicles.create(van)).rejects.toMatchObject({
     code: 'not-provisioned',
     message: expect.stringContaining(missing('table vehicles')),
   });
   expect(await rowsOf(storage, 'vehiclesbyplate')).toEqual([]);
   // An intent of unknown outcome would stay, hidden.
-  const { approximateMessagesCount } = await storage.queue(INDEX_CHANGES_QUEUE).getProperties();
+  const { approximateMessagesCount } = await storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).getProperties();
   expect(approximateMessagesCount).toBe(0);
 });
 
 test('the log and health name what is missing, until it exists', async () => {
   const health = async () => {
-    const { status, body } = await respondWith(rowkey.runtime.app, healthRoute)(
+    const { status, body } = await respondWith(rowkey.runtime.app, httpDoor.healthRoute)(
       testRequest({ path: 'health' }),
       testInvocation().invocation,
     );
     return { status, body: JSON.parse(String(body)) };
   };
-  await dropTable(storage, 'vehiclesbymodel');
+  await storageTables.dropTable(storage, 'vehiclesbymodel');
   await storage.queue('transfers').delete();
   await storage.blobs.getContainerClient('audit').delete();
   await rowkey.runtime.readyEngine(log);

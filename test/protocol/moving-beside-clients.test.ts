@@ -3,20 +3,13 @@ import type { HttpMethod } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
-import { listPoison, recordPoison } from '../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { listParts } from '../../lib/engine/reconcile/queues.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
-import { createApiHandler } from '../../lib/http/api-handler.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
-import { abortMoves, cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { receiveMessages } from '../../lib/storage/messages.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { slotOf } from '../../lib/storage/slots.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { createQueueWorker, parsed } from '../../local/walk/queue-worker.ts';
 import { receivePath } from '../hosted-path.ts';
+import { engineConsume, engineCore, engineReconcile, engineWrite } from '../kit/engine.ts';
+import { httpDoor } from '../kit/http.ts';
+import { operationsModel, operationsMove } from '../kit/operations.ts';
+import { storageQueues, storageSlots, storageTables } from '../kit/storage.ts';
 import { testApp, testInvocation, testRequest } from '../lib/http/request.ts';
 import { QUICK } from '../lib/operations/storage-to-move.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
@@ -40,22 +33,26 @@ const papers = defineEntity('papers', {
 const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [papers] });
 const [entity] = model.list;
 if (!entity) throw new Error('The model has no entity.');
-const routes = createRoutes(model);
+const routes = httpDoor.createRoutes(model);
 
 const TITLE = 'Atlas';
 const IDS = Array.from({ length: 10 }, (_, index) => `p${index}`);
-const SLOTS_IN_USE = [...SHELVES, TITLE].map(slotOf);
+const SLOTS_IN_USE = [...SHELVES, TITLE].map(storageSlots.slotOf);
 const PNG = Buffer.from('89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489', 'hex');
 
 async function openApp() {
   const { open: openAll, memories } = createAccounts();
   const open = openAll as () => Several;
-  const given = { timing: QUICK, resources: resourcesOf(model.list, Date.now(), model) };
-  await provision(open(), given.resources);
+  const given = { timing: QUICK, resources: operationsModel.resourcesOf(model.list, Date.now(), model) };
+  await storageTables.provision(open(), given.resources);
   /** Sends a request to a process that reads the map when it begins: the movers of these tests do not wait until a lease has ended. */
   async function ask(method: HttpMethod, path: string, body?: unknown, more: Readonly<Record<string, string>> = {}) {
     const authenticate = async () => ({ subject: 'ann', roles: ['operator'], claims: {} });
-    const app = testApp(import.meta.url, { engine: createEngine(open()), entities: model.list, authenticate });
+    const app = testApp(import.meta.url, {
+      engine: engineCore.createEngine(open()),
+      entities: model.list,
+      authenticate,
+    });
     const received = receivePath('local', path, more);
     const request = testRequest({
       method,
@@ -64,7 +61,7 @@ async function openApp() {
       headers: { 'content-type': 'application/json', authorization: 'Bearer x', ...received.headers },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
-    const reply = await createApiHandler(() => app, routes)(request, testInvocation().invocation);
+    const reply = await httpDoor.createApiHandler(() => app, routes)(request, testInvocation().invocation);
     const bytes = Buffer.from(
       await new Response(reply.body as ConstructorParameters<typeof Response>[0]).arrayBuffer(),
     );
@@ -74,7 +71,7 @@ async function openApp() {
   }
   /** Moves all partitions of the test to an account, and the slots of files. */
   const move = (to: string, ofFiles: readonly string[] = []) =>
-    moveSlots(open(), [{ slots: [...new Set([...SLOTS_IN_USE, ...ofFiles])], to }], given);
+    operationsMove.moveSlots(open(), [{ slots: [...new Set([...SLOTS_IN_USE, ...ofFiles])], to }], given);
   const put = async () => {
     const all = SHELVES.flatMap((shelf) => IDS.map((paperId) => ({ shelf, paperId, title: TITLE })));
     for (const some of Object.values(Object.groupBy(all, ({ shelf }) => shelf)))
@@ -154,14 +151,14 @@ test('a client uploads with a grant of before, during and after a move, and the 
   expect((await accept(twice)).status).toBe(200);
   // Ends before the slots are handed over.
   const interruption = new AbortController();
-  const interrupted = moveSlots(open(), [{ slots: [...new Set(slots)], to: 'third' }], {
+  const interrupted = operationsMove.moveSlots(open(), [{ slots: [...new Set(slots)], to: 'third' }], {
     ...given,
     signal: interruption.signal,
     onProgress: ({ what }) => what === 'switch' && interruption.abort(),
   });
   await expect(interrupted).rejects.toThrow('aborted');
   await upload(aborted);
-  await abortMoves(open(), given);
+  await operationsMove.abortMoves(open(), given);
   await expectAttached(aborted);
   await move('third', slots);
   await upload(late);
@@ -170,7 +167,7 @@ test('a client uploads with a grant of before, during and after a move, and the 
   await expectAttached(late);
   expect((await accept(twice)).status).toBe(404);
   expect((await upload(twice))?.status).toBe(403);
-  await cleanUp(open(), given);
+  await operationsMove.cleanUp(open(), given);
   await expectAttached(cleaned);
   for (const { id } of [uploaded, late, aborted, cleaned, twice])
     expect((await ask('GET', `papers/north/${id}/scan`)).bytes, id).toEqual(PNG);
@@ -196,8 +193,8 @@ test('an import during a move stores each entity once', async () => {
   }
   isOver = true;
   await moving;
-  await cleanUp(open(), given);
-  const engine = createEngine(open());
+  await operationsMove.cleanUp(open(), given);
+  const engine = engineCore.createEngine(open());
   const worker = createQueueWorker({ engine, entities: model.list, log }, { lastLogged: () => '' });
   while ((await worker.handleVisible()) > 0);
   const { values, differences } = await compareStored(open(), entity);
@@ -207,19 +204,22 @@ test('an import during a move stores each entity once', async () => {
 
 test('a message that failed before a move is replayed after it', async () => {
   const { open, ask, move, given } = await openApp();
-  const queued = createEngine(open(), { settleInline: 0 });
-  await createEntity(queued, entity, { shelf: 'north', paperId: 'p1', title: TITLE });
-  for (const queue of listParts(queued))
-    for (const { text, ...message } of await receiveMessages(queued.storage, queue, { limit: 32, hiddenFor: 600 }))
-      await recordPoison(queued, { ...message, attempts: 5, body: parsed(text) }, 'It failed.');
+  const queued = engineCore.createEngine(open(), { settleInline: 0 });
+  await engineWrite.createEntity(queued, entity, { shelf: 'north', paperId: 'p1', title: TITLE });
+  for (const queue of engineReconcile.listParts(queued))
+    for (const { text, ...message } of await storageQueues.receiveMessages(queued.storage, queue, {
+      limit: 32,
+      hiddenFor: 600,
+    }))
+      await engineConsume.recordPoison(queued, { ...message, attempts: 5, body: parsed(text) }, 'It failed.');
   expect((await compareStored(open(), entity)).differences).not.toEqual([]);
   await move('third');
-  await cleanUp(open(), given);
-  const [{ id = '' } = {}] = (await listPoison(createEngine(open()), { limit: 10 })).items;
+  await operationsMove.cleanUp(open(), given);
+  const [{ id = '' } = {}] = (await engineConsume.listPoison(engineCore.createEngine(open()), { limit: 10 })).items;
   expect((await ask('POST', `operations/poison/${id}/replay`)).status).toBe(202);
-  const engine = createEngine(open());
+  const engine = engineCore.createEngine(open());
   const worker = createQueueWorker({ engine, entities: model.list, log }, { lastLogged: () => '' });
   while ((await worker.handleVisible()) > 0);
   expect((await compareStored(open(), entity)).differences).toEqual([]);
-  expect((await listPoison(createEngine(open()), { limit: 10 })).items).toEqual([]);
+  expect((await engineConsume.listPoison(engineCore.createEngine(open()), { limit: 10 })).items).toEqual([]);
 });

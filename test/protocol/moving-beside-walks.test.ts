@@ -4,14 +4,6 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { hasCode } from '../../lib/base/errors.ts';
-import { pick as pickValues } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import {
   defineEntity,
   indexEntity,
@@ -22,22 +14,6 @@ import {
   total,
   type Values,
 } from '../../lib/index.ts';
-import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
-import { startMoves, startRekey } from '../../lib/operations/model-record.ts';
-import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
-import { layersIn, readPlacement } from '../../lib/operations/placement.ts';
-import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { MOVE_TIMING, type MoveReport } from '../../lib/operations/slot-mover.ts';
-import { canVerify, type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
-import type { KeyRing } from '../../lib/storage/key-ring.ts';
-import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { listTables, provision } from '../../lib/storage/provision.ts';
-import { toRowProperties } from '../../lib/storage/row-query.ts';
-import { ownerOf } from '../../lib/storage/slot-map.ts';
-import { isOfApp } from '../../lib/storage/slot-row.ts';
-import { SLOTS, slotAt, slotOf } from '../../lib/storage/slots.ts';
 import { compareAll } from '../../local/walk/compare-answers.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { learnMessages } from '../../local/walk/known-messages.ts';
@@ -49,6 +25,12 @@ import { model as deployed } from '../../model/model.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
+import { engineCore, engineRead, engineWrite } from '../kit/engine.ts';
+import type { Internal } from '../kit/internal.ts';
+import { operationsCheck, operationsModel, operationsMove, type VerifyPosition } from '../kit/operations.ts';
+import { type KeyRing, storageKeys, storageRows, storageSlots, storageTables } from '../kit/storage.ts';
 import { createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { countTurns } from '../patient-clock.ts';
 import { log as silent } from '../silent-log.ts';
@@ -67,15 +49,15 @@ const PAUSE_MS = 40;
 /** A mover that has died is followed by as many others at most, which may resume or abort. */
 const SUCCESSORS = 8;
 /** Accounts in memory execute no request late. */
-const QUICK = { ...MOVE_TIMING, lateMs: 1_500, holdMs: 8_000, keepMs: 8_000 };
+const QUICK = { ...operationsMove.MOVE_TIMING, lateMs: 1_500, holdMs: 8_000, keepMs: 8_000 };
 
 let folder: string;
 let keys: KeyRing;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rowkey-moving-'));
   const keyFile = join(folder, 'keys.json');
-  await rotateLocalKey(keyFile);
-  keys = createLocalKeyRing(keyFile);
+  await storageKeys.rotateLocalKey(keyFile);
+  keys = storageKeys.createLocalKeyRing(keyFile);
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -113,11 +95,11 @@ async function repeatWhileClosed<Result>(work: () => Promise<Result>, attempts =
 async function walkBesideMovers(model: Model, seed: number, forMs: number) {
   const { next, pick } = createRandom(seed);
   const { open, openWith, requests } = createWalkAccounts();
-  const resources = () => resourcesOf(model.list, Date.now(), model);
+  const resources = () => operationsModel.resourcesOf(model.list, Date.now(), model);
   const given = () => ({ resources: resources(), timing: QUICK });
-  await provision(open(), resources());
+  await storageTables.provision(open(), resources());
   const openProcess = () =>
-    openWorld(model, createEngine(open(), { timing: TIMING, keys, queueParts: model.queueParts }));
+    openWorld(model, engineCore.createEngine(open(), { timing: TIMING, keys, queueParts: model.queueParts }));
   const problems: string[] = [];
   const done = new Map<string, number>();
   const count = (what: string) => done.set(what, (done.get(what) ?? 0) + 1);
@@ -147,13 +129,14 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
   }
 
   async function verify(): Promise<void> {
-    const entities = model.list.filter(canVerify);
+    const entities = model.list.filter(operationsCheck.canVerify);
     while (!isOver) {
       const { engine } = openProcess();
       const entity = pick(entities);
       for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false)
-        position = (await repeatWhileClosed(() => verifyPage(engine, entity, { position, top: 50, repair: true })))
-          .next;
+        position = (
+          await repeatWhileClosed(() => operationsCheck.verifyPage(engine, entity, { position, top: 50, repair: true }))
+        ).next;
       await sleep(5 * PAUSE_MS);
     }
   }
@@ -164,47 +147,59 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
     for (const account of storage.accounts.list)
       for (const table of resources().tables) {
         const pages = account.table(table).listEntities().byPage({ maxPageSize: 500 });
-        for (const { partitionKey } of (await pages.next()).value ?? []) slots.add(slotOf(partitionKey ?? ''));
+        for (const { partitionKey } of (await pages.next()).value ?? [])
+          slots.add(storageSlots.slotOf(partitionKey ?? ''));
       }
-    const numbers = layersIn(await readPlacement(storage.accounts)).map(({ number }) => `${number}-`);
+    const numbers = operationsMove
+      .layersIn(await operationsMove.readPlacement(storage.accounts))
+      .map(({ number }) => `${number}-`);
     const share = next();
     return [
       ...[...slots].filter(() => next() < share).flatMap((slot) => ['', ...numbers].map((layer) => layer + slot)),
-      ...Array.from({ length: 10 }, () => slotAt(Math.floor(next() * SLOTS))),
+      ...Array.from({ length: 10 }, () => storageSlots.slotAt(Math.floor(next() * storageSlots.SLOTS))),
     ];
   }
 
-  function placeSome(): readonly PlacedLayer[] {
+  function placeSome(): readonly Internal['PlacedLayer'][] {
     const { table } = pick(model.list);
     const entities = model.list.filter((entity) => entity.table === table).map(({ name }) => name);
     const some = next() < 0.6 ? { entities } : { from: pick(['0', '5', 'A', 'E', 'a']), to: '~' };
-    return next() < 0.2 ? [] : layersOf({ list: model.list, placement: { some: { ...some, account: pick(NAMES) } } });
+    return next() < 0.2
+      ? []
+      : definePlaces.layersOf({ list: model.list, placement: { some: { ...some, account: pick(NAMES) } } });
   }
 
   /** As the command `balance` does for what a model places, and `remove` for what it places no more. */
-  async function place(storage: Several): Promise<MoveReport> {
+  async function place(storage: Several): Promise<Internal['MoveReport']> {
     const placed = placeSome();
-    await arrangeLayers(storage, placed, given());
-    const placements = await readPlacement(storage.accounts);
-    const report = await moveSlots(
+    await operationsMove.arrangeLayers(storage, placed, given());
+    const placements = await operationsMove.readPlacement(storage.accounts);
+    const report = await operationsMove.moveSlots(
       storage,
-      [...planLayers(placements, placed), ...(placed.length === 0 ? planToLayer0(placements, 'some') : [])],
+      [
+        ...operationsMove.planLayers(placements, placed),
+        ...(placed.length === 0 ? operationsMove.planToLayer0(placements, 'some') : []),
+      ],
       given(),
     );
-    await arrangeLayers(storage, placed, { ...given(), isTidying: true });
+    await operationsMove.arrangeLayers(storage, placed, { ...given(), isTidying: true });
     return report;
   }
 
   const works = {
     async move(storage: Several) {
-      return moveSlots(storage, [{ slots: await chooseSlots(open() as Several), to: pick(NAMES) }], given());
+      return operationsMove.moveSlots(
+        storage,
+        [{ slots: await chooseSlots(open() as Several), to: pick(NAMES) }],
+        given(),
+      );
     },
     async moveClosed(storage: Several) {
       const slots = (await chooseSlots(open() as Several)).slice(-12);
-      return moveSlots(storage, [{ slots, to: pick(NAMES) }], { ...given(), isClosed: true });
+      return operationsMove.moveSlots(storage, [{ slots, to: pick(NAMES) }], { ...given(), isClosed: true });
     },
-    back: (storage: Several) => moveBack(storage, undefined, given()),
-    cleanUp: (storage: Several) => cleanUp(storage, given()),
+    back: (storage: Several) => operationsMove.moveBack(storage, undefined, given()),
+    cleanUp: (storage: Several) => operationsMove.cleanUp(storage, given()),
     place,
   };
 
@@ -228,7 +223,10 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
         count(`${what} fails`);
         if (!dies && !(error instanceof RowkeyError)) problems.push(`mover: ${(error as Error).stack}`);
         for (let attempt = 1; attempt <= SUCCESSORS; attempt += 1) {
-          const [name, end] = pick([['resume', resumeMoves] as const, ['abort', abortMoves] as const]);
+          const [name, end] = pick([
+            ['resume', operationsMove.resumeMoves] as const,
+            ['abort', operationsMove.abortMoves] as const,
+          ]);
           const ended = await end(open(), given()).then(
             () => name,
             () => undefined,
@@ -246,11 +244,16 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
     const storage = open() as Several;
     const strays: string[] = [];
     for (const account of storage.accounts.list)
-      for (const table of await listTables(account, ''))
+      for (const table of await storageTables.listTables(account, ''))
         for await (const { partitionKey = '', rowKey = '', ...found } of account.table(table).listEntities())
           if (
-            isOfApp({ table, partition: partitionKey, row: rowKey, properties: toRowProperties(found) }) &&
-            (await ownerOf(storage, partitionKey, table)) !== account
+            storageSlots.isOfApp({
+              table,
+              partition: partitionKey,
+              row: rowKey,
+              properties: storageRows.toRowProperties(found),
+            }) &&
+            (await storageSlots.ownerOf(storage, partitionKey, table)) !== account
           )
             strays.push(`${account.name} has ${table}/${partitionKey}/${rowKey}, which it does not own`);
     return strays;
@@ -266,10 +269,10 @@ async function walkBesideMovers(model: Model, seed: number, forMs: number) {
     move(),
   ];
   await Promise.all(work);
-  await resumeMoves(open(), given());
+  await operationsMove.resumeMoves(open(), given());
   const world = openProcess();
   await world.worker.settle();
-  await cleanUp(open(), { ...given(), timing: { ...QUICK, keepMs: 0 } });
+  await operationsMove.cleanUp(open(), { ...given(), timing: { ...QUICK, keepMs: 0 } });
   if (!hasLeft) problems.push(...(await listStrays()));
   problems.push(...(await compareAll(world, model.list, { steps: taken, isInOrder: false })));
   return { problems, done };
@@ -319,9 +322,10 @@ test.concurrent('entities move to another key while their slots move to other ac
   const { open, openWith } = createWalkAccounts();
   // Each process reads the map when it begins.
   const timing = { ...QUICK, leaseMs: 200, lateMs: 2_000, holdMs: 2_000 };
-  const given = { resources: resourcesOf([after], Date.now()), timing };
-  await provision(open(), given.resources);
-  const openProcess = () => createEngine(open(), { timing: TIMING, keys, rekey: createRekey([after]) });
+  const given = { resources: operationsModel.resourcesOf([after], Date.now()), timing };
+  await storageTables.provision(open(), given.resources);
+  const openProcess = () =>
+    engineCore.createEngine(open(), { timing: TIMING, keys, rekey: operationsModel.createRekey([after]) });
   const known = new Map<string, Values>();
   const reels = Array.from({ length: 60 }, (_, at) => ({
     studio: `s${at % 5}`,
@@ -331,18 +335,22 @@ test.concurrent('entities move to another key while their slots move to other ac
     minutes: at,
     ...(at % 4 === 0 ? { script: 'x'.repeat(40_000) } : {}),
   }));
-  const first = createEngine(open(), { timing: TIMING, keys });
+  const first = engineCore.createEngine(open(), { timing: TIMING, keys });
   for (const reel of reels) {
-    await createEntity(first, before, reel);
-    known.set(JSON.stringify(pickValues(reel, after.keyFields)), reel);
+    await engineWrite.createEntity(first, before, reel);
+    known.set(JSON.stringify(baseValues.pick(reel, after.keyFields)), reel);
   }
-  await guardModel(first, [before], undefined);
-  await guardModel(first, [after], undefined);
-  await startRekey(first, after);
-  await startMoves(first, after);
+  await operationsModel.guardModel(first, [before], undefined);
+  await operationsModel.guardModel(first, [after], undefined);
+  await operationsModel.startRekey(first, after);
+  await operationsModel.startMoves(first, after);
   const slots = [
-    ...new Set(reels.flatMap((reel) => [before, after].map((entity) => slotOf(addressOf(entity, reel).partition)))),
-    ...['t0', 't1', 'c1', 'c2', 's0', 'model'].map(slotOf),
+    ...new Set(
+      reels.flatMap((reel) =>
+        [before, after].map((entity) => storageSlots.slotOf(definePlaces.addressOf(entity, reel).partition)),
+      ),
+    ),
+    ...['t0', 't1', 'c1', 'c2', 's0', 'model'].map(storageSlots.slotOf),
   ];
   const MOVES = 3;
   let isOver = false;
@@ -351,16 +359,16 @@ test.concurrent('entities move to another key while their slots move to other ac
     const own = reels.filter((_, index) => index % WRITERS === at);
     while (!isOver) {
       const engine = openProcess();
-      const key = pickValues(pick(own), after.keyFields);
+      const key = baseValues.pick(pick(own), after.keyFields);
       const minutes = Math.floor(next() * 500);
       const last = known.get(JSON.stringify(key));
       try {
-        await patchEntity(engine, after, key, { minutes });
+        await engineWrite.patchEntity(engine, after, key, { minutes });
         known.set(JSON.stringify(key), { ...last, minutes });
-        expect((await readEntity(engine, after, key)).values.minutes).toBe(minutes);
+        expect((await engineRead.readEntity(engine, after, key)).values.minutes).toBe(minutes);
       } catch (error) {
         // Nothing has changed.
-        if (!hasCode(error, 'busy')) throw error;
+        if (!baseValues.hasCode(error, 'busy')) throw error;
       }
       await sleep(next() * PAUSE_MS);
     }
@@ -373,14 +381,16 @@ test.concurrent('entities move to another key while their slots move to other ac
       const dies = next() < 0.3;
       const { storage } = openWith(dies ? 'crash after' : undefined, 20 + Math.floor(next() * 400));
       round += 1;
-      await moveSlots(storage, [{ slots: [...new Set(some)], to: pick(NAMES) }], given).catch(async (error) => {
-        if (!dies && !(error instanceof RowkeyError)) throw error;
-        for (let isDone = false; !isDone; )
-          isDone = await pick([resumeMoves, abortMoves])(open(), given).then(
-            () => true,
-            () => false,
-          );
-      });
+      await operationsMove
+        .moveSlots(storage, [{ slots: [...new Set(some)], to: pick(NAMES) }], given)
+        .catch(async (error) => {
+          if (!dies && !(error instanceof RowkeyError)) throw error;
+          for (let isDone = false; !isDone; )
+            isDone = await pick([operationsMove.resumeMoves, operationsMove.abortMoves])(open(), given).then(
+              () => true,
+              () => false,
+            );
+        });
     }
   }
   const worker = () =>
@@ -391,12 +401,12 @@ test.concurrent('entities move to another key while their slots move to other ac
       try {
         // Slowly, so that entities are at both keys during several moves.
         for (let isFirst = true; isFirst || position; isFirst = false) {
-          position = (await rekeyPage(openProcess(), after, { position, top: 3 })).next;
+          position = (await operationsModel.rekeyPage(openProcess(), after, { position, top: 3 })).next;
           if (round < 6) await sleep(400);
           if (isOver) return;
         }
       } catch (error) {
-        if (!hasCode(error, 'busy')) throw error;
+        if (!baseValues.hasCode(error, 'busy')) throw error;
       }
     }
   }
@@ -411,17 +421,19 @@ test.concurrent('entities move to another key while their slots move to other ac
     rekey(),
     handle(),
   ]);
-  await resumeMoves(open(), given);
+  await operationsMove.resumeMoves(open(), given);
   await worker().settle();
   const engine = openProcess();
   for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false)
-    position = (await rekeyPage(engine, after, { position, top: 50 })).next;
+    position = (await operationsModel.rekeyPage(engine, after, { position, top: 50 })).next;
   await worker().settle();
-  await cleanUp(open(), { ...given, timing: { ...timing, keepMs: 0 } });
+  await operationsMove.cleanUp(open(), { ...given, timing: { ...timing, keepMs: 0 } });
   const { values, differences } = await compareStored(open(), after);
   expect(differences).toEqual([]);
   const read = await Promise.all(
-    values.map(async (one) => (await readEntity(engine, after, pickValues(one, after.keyFields))).values),
+    values.map(
+      async (one) => (await engineRead.readEntity(engine, after, baseValues.pick(one, after.keyFields))).values,
+    ),
   );
   const shown = (all: Iterable<Values>) =>
     [...all].map((one) => JSON.stringify([one.studio, one.title, one.year, one.code, one.minutes])).sort();

@@ -1,16 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import type { Message } from '../../lib/engine/reconcile/hold.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
 import { type Scene, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { customers, employees } from '../fixtures/model.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
+import { type Engine, engineConsume, engineWrite, type Message } from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
@@ -23,15 +19,15 @@ const WRITE_CALL = 6;
 const world = await openWorld(import.meta.url);
 const engine = world.queued;
 
-const hire = (values: Values) => createEntity(engine, employees, values);
-const patch = (one: Values, change: Values) => patchEntity(engine, employees, one, change);
+const hire = (values: Values) => engineWrite.createEntity(engine, employees, values);
+const patch = (one: Values, change: Values) => engineWrite.patchEntity(engine, employees, one, change);
 const intentOf = (one: Values) => world.take('index-changes', String(one.employeeId));
 const consume = (through: Engine, message: Message) =>
-  consumeIntent({ engine: through, entities: [employees, customers], log }, message);
+  engineConsume.consumeIntent({ engine: through, entities: [employees, customers], log }, message);
 
 /** Verifies and repairs one department. */
 const repairDepartment = (through: Engine, department: string) =>
-  verifyPage(through, employees, {
+  operationsCheck.verifyPage(through, employees, {
     position: { table: 0, after: { partition: department, row: '' }, left: 0 },
     top: 4,
     repair: true,
@@ -96,7 +92,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
 
   test('by a delete and its reconciler leaves no entry', async () => {
     await overtakeReconciler(async (one) => {
-      await deleteEntity(engine, employees, one);
+      await engineWrite.deleteEntity(engine, employees, one);
       await consume(engine, await intentOf(one));
     });
     await expectAgreement(employees);
@@ -128,7 +124,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
       skew = 0;
       const { one, intent } = await changedEmail();
       const { client, claimed, release } = pauseBeforeCommit();
-      const writing = patchEntity(world.engineThrough(client), employees, one, { email: one.email });
+      const writing = engineWrite.patchEntity(world.engineThrough(client), employees, one, { email: one.email });
       await claimed;
       return {
         act: (through) =>
@@ -155,7 +151,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
     const { client, claimed, release } = pauseBeforeCommit();
     const wrong = (of: Engine, by: number): Engine => ({ ...of, now: () => Date.now() + by });
     const writer = wrong(world.engineThrough(client), wrongBy.writer);
-    const writing = patchEntity(writer, employees, one, { email: one.email });
+    const writing = engineWrite.patchEntity(writer, employees, one, { email: one.email });
     await claimed;
     await consume(wrong(engine, wrongBy.reconciler), intent);
     release();
@@ -199,7 +195,12 @@ describe('a reconciler that is overtaken at any storage call', () => {
 describe('a reconciler that stalls until another has handled its message, and dies after one more call', () => {
   const meet = () => {
     const customerId = `S${somebody().employeeId}`;
-    return createEntity(engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' });
+    return engineWrite.createEntity(engine, customers, {
+      city: 'Bern',
+      customerId,
+      companyName: 'A',
+      contactName: 'Ann First',
+    });
   };
 
   // No ETag can reject a late insert, so the check repairs its result.
@@ -212,10 +213,10 @@ describe('a reconciler that stalls until another has handled its message, and di
       const id = String(values.customerId);
       const settleOne = async () => consume(engine, await world.take('index-changes', id));
       await settleOne();
-      await patchEntity(engine, customers, values, second);
+      await engineWrite.patchEntity(engine, customers, values, second);
       const message = await world.take('index-changes', id);
       const overtake = async () => {
-        await patchEntity(engine, customers, values, third);
+        await engineWrite.patchEntity(engine, customers, values, third);
         await settleOne();
         await consume(engine, message);
       };
@@ -236,7 +237,7 @@ describe('a writer that reconciles its own intent', () => {
     await everywhere(async () => {
       const one = somebody();
       return {
-        act: (through) => createEntity(through, employees, one),
+        act: (through) => engineWrite.createEntity(through, employees, one),
         interrupt: () =>
           patch(one, { email: `later-${one.email}`, lastName: `Later${one.employeeId}` }).then(
             async () => consume(engine, await intentOf(one)),
@@ -256,11 +257,11 @@ describe('a writer that reconciles its own intent', () => {
       await consume(engine, await intentOf(one));
       return {
         act: (through) =>
-          patchEntity(through, employees, one, { email: `new-${one.email}`, lastName: `New${one.employeeId}` }).catch(
-            () => undefined,
-          ),
+          engineWrite
+            .patchEntity(through, employees, one, { email: `new-${one.email}`, lastName: `New${one.employeeId}` })
+            .catch(() => undefined),
         interrupt: async () => {
-          await deleteEntity(engine, employees, one);
+          await engineWrite.deleteEntity(engine, employees, one);
           await consume(engine, await intentOf(one));
         },
       };
@@ -275,7 +276,10 @@ describe('a writer that is overtaken at any storage call', () => {
   test('by a consumer of the visible messages keeps its claim', async () => {
     await everywhere(async () => {
       const one = somebody();
-      return { act: (through) => createEntity(through, employees, one), interrupt: () => world.handleVisible() };
+      return {
+        act: (through) => engineWrite.createEntity(through, employees, one),
+        interrupt: () => world.handleVisible(),
+      };
     });
     await world.settle();
     await expectAgreement(employees);
@@ -287,7 +291,7 @@ describe('a writer that is overtaken at any storage call', () => {
       const { one, intent } = await changedEmail();
       takenBack.push(one);
       return {
-        act: (through) => patchEntity(through, employees, one, { email: one.email }),
+        act: (through) => engineWrite.patchEntity(through, employees, one, { email: one.email }),
         interrupt: () => consume(engine, intent),
       };
     });
@@ -340,7 +344,7 @@ describe('a writer that is overtaken at any storage call', () => {
     await everywhere(async () => {
       const one = await staleMember();
       return {
-        act: (through) => createEntity(through, employees, one),
+        act: (through) => engineWrite.createEntity(through, employees, one),
         interrupt: () => repairDepartment(engine, one.department),
       };
     });
@@ -352,7 +356,7 @@ describe('a writer that is overtaken at any storage call', () => {
     await everywhere(async () => {
       const one = { ...somebody(), department: `Taken${randomUUID()}` };
       const other = { ...somebody(), department: one.department, email: one.email };
-      const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
       await hire(one);
       await consume(engine, await intentOf(one));
       await world.storage.table('employees').deleteEntity(one.department, `email_${one.email}`);
@@ -364,7 +368,8 @@ describe('a writer that is overtaken at any storage call', () => {
           const copy = await world.storage.table('employees').getEntity(one.department, `email_${one.email}`);
           expect(copy.SourceRow).toBe(`empid_${hired ? other.employeeId : one.employeeId}`);
           // No check can repair two entities with the same value.
-          for (const each of [one, other]) await deleteEntity(engine, employees, each).catch(() => undefined);
+          for (const each of [one, other])
+            await engineWrite.deleteEntity(engine, employees, each).catch(() => undefined);
         },
         interrupt: async () => {
           hired = await hire(other).then(
@@ -383,7 +388,7 @@ describe('a writer that is overtaken at any storage call', () => {
       await hire(one);
       all.push(one);
       return {
-        act: (through) => patchEntity(through, employees, one, { email: `mine-${one.email}` }),
+        act: (through) => engineWrite.patchEntity(through, employees, one, { email: `mine-${one.email}` }),
         interrupt: () => patch(one, { phone: '9', lastName: 'Both' }),
       };
     });

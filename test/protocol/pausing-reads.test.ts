@@ -1,15 +1,11 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
-import type { Filter } from '../../lib/define/codec/query.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readByCopies } from '../../lib/engine/read/read-through-index.ts';
-import { type Page, type PageOptions, readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import type { InterPartitionIndex, Values } from '../../lib/index.ts';
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { allPages } from '../all-pages.ts';
 import { customers, doorevents, logins, products } from '../fixtures/model.ts';
+import { type Engine, engineRead, engineWrite } from '../kit/engine.ts';
+import type { Internal } from '../kit/internal.ts';
 import { openWorld, type World } from '../world.ts';
 
 /**
@@ -51,7 +47,9 @@ const sparse: HttpClient = {
 };
 
 const nameOf = (at: number) => (MATCHING.includes(at) ? 'rare' : 'often');
-const where = (field: string, value: string | boolean = 'rare'): Filter => [{ field, operator: 'eq', values: [value] }];
+const where = (field: string, value: string | boolean = 'rare'): Internal['Filter'] => [
+  { field, operator: 'eq', values: [value] },
+];
 const daysAgo = (days: number, at: number) => new Date(Date.now() - days * 86_400_000 - at * 1_000).toISOString();
 const numbers = Array.from({ length: COUNT }, (_, at) => at);
 
@@ -66,14 +64,14 @@ beforeAll(async () => {
     eventId: eventId(at),
     door: nameOf(at),
   }));
-  await writeBatch(
+  await engineWrite.writeBatch(
     engine,
     doorevents,
     events.map((put) => ({ put })),
   );
   const text = { description: 'long', specification: 'long' };
   const goods = numbers.map((at) => ({ categoryId: 7, productId: at, productName: nameOf(at), ...text }));
-  await writeBatch(
+  await engineWrite.writeBatch(
     engine,
     products,
     goods.map((create) => ({ create })),
@@ -84,7 +82,7 @@ beforeAll(async () => {
     companyName: nameOf(at),
     contactName: `Ann Same`,
   }));
-  await writeBatch(
+  await engineWrite.writeBatch(
     engine,
     customers,
     shops.map((create) => ({ create })),
@@ -96,13 +94,13 @@ beforeAll(async () => {
       loginId: eventId(at),
       succeeded: !MATCHING.includes(at),
     };
-    await createEntity(engine, logins, login);
+    await engineWrite.createEntity(engine, logins, login);
   }
   await world.settle();
 });
 
-async function readAll(read: (options: PageOptions) => Promise<Page>, top: number) {
-  const pages = await allPages(async (after: PageOptions['after']) => {
+async function readAll(read: (options: Internal['PageOptions']) => Promise<Internal['Page']>, top: number) {
+  const pages = await allPages(async (after: Internal['PageOptions']['after']) => {
     calls = 0;
     const page = await read({ top, after });
     // The sparse calls end a page; calls that return as much as asked for do not count.
@@ -113,36 +111,48 @@ async function readAll(read: (options: PageOptions) => Promise<Page>, top: numbe
 }
 
 const byName = customers.indexes.cityAndLastName as InterPartitionIndex;
-const LISTS: Readonly<Record<string, (engine: Engine, options: PageOptions) => Promise<Page>>> = {
-  'a range': (engine, options) =>
-    readEntities(
-      engine,
-      doorevents,
-      { department: 'Pauses', employeeId: '000001' },
-      { ...options, where: where('door') },
-    ),
-  'a range with a projection': (engine, options) =>
-    readEntities(
-      engine,
-      doorevents,
-      { department: 'Pauses', employeeId: '000001' },
-      { ...options, where: where('door'), select: ['eventId'], from: '2026112000', to: '2026112020' },
-    ),
-  'a range with further rows': (engine, options) =>
-    readEntities(
-      engine,
-      products,
-      { categoryId: 7 },
-      { ...options, where: where('productName'), select: ['productId', 'description'] },
-    ),
-  'a range without them': (engine, options) =>
-    readEntities(engine, products, { categoryId: 7 }, { ...options, where: where('productName') }),
-  'a range over periods': (engine, options) =>
-    readEntities(engine, logins, { employeeId: '000001' }, { ...options, where: where('succeeded', false) }),
-  'a range of an index': (engine, options) =>
-    readByCopies(engine, customers, byName, { city: 'Pauses' }, { ...options, where: where('companyName') }),
-  'a scan': (engine, options) => scanEntities(engine, doorevents, { ...options, where: where('door') }),
-};
+const LISTS: Readonly<Record<string, (engine: Engine, options: Internal['PageOptions']) => Promise<Internal['Page']>>> =
+  {
+    'a range': (engine, options) =>
+      engineRead.readEntities(
+        engine,
+        doorevents,
+        { department: 'Pauses', employeeId: '000001' },
+        { ...options, where: where('door') },
+      ),
+    'a range with a projection': (engine, options) =>
+      engineRead.readEntities(
+        engine,
+        doorevents,
+        { department: 'Pauses', employeeId: '000001' },
+        { ...options, where: where('door'), select: ['eventId'], from: '2026112000', to: '2026112020' },
+      ),
+    'a range with further rows': (engine, options) =>
+      engineRead.readEntities(
+        engine,
+        products,
+        { categoryId: 7 },
+        { ...options, where: where('productName'), select: ['productId', 'description'] },
+      ),
+    'a range without them': (engine, options) =>
+      engineRead.readEntities(engine, products, { categoryId: 7 }, { ...options, where: where('productName') }),
+    'a range over periods': (engine, options) =>
+      engineRead.readEntities(
+        engine,
+        logins,
+        { employeeId: '000001' },
+        { ...options, where: where('succeeded', false) },
+      ),
+    'a range of an index': (engine, options) =>
+      engineRead.readByCopies(
+        engine,
+        customers,
+        byName,
+        { city: 'Pauses' },
+        { ...options, where: where('companyName') },
+      ),
+    'a scan': (engine, options) => engineRead.scanEntities(engine, doorevents, { ...options, where: where('door') }),
+  };
 
 test.each(Object.entries(LISTS))('%s pauses, and its pages have every entity once', async (_, list) => {
   for (const top of [1, 2, 4, 1_000]) {
@@ -169,8 +179,8 @@ test('a read pauses after few calls, with what it has found', async () => {
 
 test('a delete of a range continues after a pause', async () => {
   const engine = world.engineThrough(sparse);
-  const done = await allPages((after: PageOptions['after']) =>
-    deleteRange(engine, logins, { employeeId: '000001' }, { all: true, after }),
+  const done = await allPages((after: Internal['PageOptions']['after']) =>
+    engineWrite.deleteRange(engine, logins, { employeeId: '000001' }, { all: true, after }),
   );
   expect(done.reduce((sum, { deleted }) => sum + deleted, 0)).toBe(COUNT);
 });

@@ -1,16 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { beforeAll, expect, test } from 'vitest';
-import { consumerOf } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { listParts } from '../../lib/engine/reconcile/queues.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError, type Values } from '../../lib/index.ts';
-import { createTable, dropTable } from '../../lib/storage/provision.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { countHolds } from '../count-holds.ts';
 import { employees, model } from '../fixtures/model.ts';
+import { type Engine, engineConsume, engineReconcile, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { storageTables } from '../kit/storage.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { RACE_ACCOUNTS } from '../storage.ts';
@@ -133,8 +129,8 @@ async function race(writers: Schedule, number: number, processes: readonly Engin
 /** Drops the checked entities, which would conflict with the next schedules. */
 async function empty(): Promise<void> {
   for (const table of ['employees', 'employeesbyemail', 'employeesbyid', 'employeesbylastname', 'formeremployees']) {
-    await dropTable(world.storage, table);
-    await createTable(world.storage, table);
+    await storageTables.dropTable(world.storage, table);
+    await storageTables.createTable(world.storage, table);
   }
 }
 
@@ -144,11 +140,11 @@ async function act(
   { values, to }: { values: Values; to: string },
 ): Promise<unknown> {
   const { department: _, employeeId: __, ...change } = values;
-  if (does === 'create') return createEntity(engine, employees, values);
-  if (does === 'patch') return patchEntity(engine, employees, values, change);
-  if (does === 'delete') return deleteEntity(engine, employees, values);
-  if (does === 'archive') return requestArchive(engine, employees, values);
-  return requestMove(engine, employees, values, { department: to });
+  if (does === 'create') return engineWrite.createEntity(engine, employees, values);
+  if (does === 'patch') return engineWrite.patchEntity(engine, employees, values, change);
+  if (does === 'delete') return engineWrite.deleteEntity(engine, employees, values);
+  if (does === 'archive') return engineTransfer.requestArchive(engine, employees, values);
+  return engineTransfer.requestMove(engine, employees, values, { department: to });
 }
 
 /** Throws every error that a caller must not receive. */
@@ -172,8 +168,8 @@ async function deliver(deliveries: readonly string[], signal: AbortSignal): Prom
   while (!signal.aborted) {
     const how = deliveries[turn % deliveries.length];
     await sleep(5);
-    for (const queue of listParts(world.engine)) {
-      const consume = consumerOf(queue);
+    for (const queue of engineReconcile.listParts(world.engine)) {
+      const consume = engineConsume.consumerOf(queue);
       const client = world.storage.queue(queue);
       const { receivedMessageItems } = await client.receiveMessages({ numberOfMessages: 32, visibilityTimeout: 1 });
       if (receivedMessageItems.length > 0) turn += 1;

@@ -1,12 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
-import { toProblem } from '../../lib/http/problem.ts';
 import {
   type DeclaredEntity,
   defineEntity,
@@ -15,12 +9,15 @@ import {
   RowkeyError,
   type Values,
 } from '../../lib/index.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import * as directory from '../fixtures/directory.ts';
 import * as shop from '../fixtures/shop-and-films.ts';
+import type { Entity } from '../kit/define.ts';
+import { engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { httpDoor } from '../kit/http.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import { samplePoints } from '../points.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody, type World } from '../world.ts';
@@ -114,7 +111,7 @@ const { customers, employees, invoices } = deploy(shop.customers, directory.empl
 const world = await openWorld(import.meta.url, [sites, gates, visits, parcels, invoices, leaders]);
 
 let counter = 0;
-const create = (entity: Entity, values: Values) => createEntity(world.engine, entity, values);
+const create = (entity: Entity, values: Values) => engineWrite.createEntity(world.engine, entity, values);
 
 async function meet() {
   counter += 1;
@@ -146,7 +143,7 @@ async function errorOf(write: Promise<unknown>): Promise<RowkeyError> {
 
 const findings = async (entity: Entity, partition: string) => {
   const position = { table: 0, after: { partition, row: '' }, left: 0 };
-  const page = await verifyPage(world.engine, entity, { position, top: 3, repair: true, patience: 10 });
+  const page = await operationsCheck.verifyPage(world.engine, entity, { position, top: 3, repair: true, patience: 10 });
   return page.findings.filter((finding) => finding.partition === partition);
 };
 
@@ -155,7 +152,7 @@ describe('a field that refers to an entity of another partition', () => {
     const { invoice } = await meet();
     const before = await rowsOf(world.storage, 'invoices');
     const error = await errorOf(create(invoices, invoice(1, { customerId: 'NOBODY' })));
-    expect(toProblem(error)).toMatchObject({ status: 400, code: 'invalid-input', field: 'customerId' });
+    expect(httpDoor.toProblem(error)).toMatchObject({ status: 400, code: 'invalid-input', field: 'customerId' });
     expect(error.message).toBe('"customerId" refers to no entity of customers.');
     expect(await rowsOf(world.storage, 'invoices')).toEqual(before);
     expect(await world.handleVisible()).toBe(0);
@@ -167,12 +164,12 @@ describe('a field that refers to an entity of another partition', () => {
     await create(employees, one);
     const costs = {
       create: await costOf(() => create(invoices, invoice())),
-      'another field': await costOf(() => patchEntity(world.engine, invoices, invoice(), { amount: 2 })),
+      'another field': await costOf(() => engineWrite.patchEntity(world.engine, invoices, invoice(), { amount: 2 })),
       'the reference': await costOf(() =>
-        patchEntity(world.engine, invoices, invoice(), { responsibleId: one.employeeId }),
+        engineWrite.patchEntity(world.engine, invoices, invoice(), { responsibleId: one.employeeId }),
       ),
       'no reference any more': await costOf(() =>
-        patchEntity(world.engine, invoices, invoice(), { responsibleId: null }),
+        engineWrite.patchEntity(world.engine, invoices, invoice(), { responsibleId: null }),
       ),
     };
     // The read of an entity before a change, and the write.
@@ -213,24 +210,24 @@ describe('an entity that others refer to', () => {
     const { city, customerId, invoice } = await meet();
     await create(invoices, invoice());
     const before = await rowsOf(world.storage, 'customers');
-    const error = await errorOf(deleteEntity(world.engine, customers, { city, customerId }));
-    expect(toProblem(error)).toMatchObject({
+    const error = await errorOf(engineWrite.deleteEntity(world.engine, customers, { city, customerId }));
+    expect(httpDoor.toProblem(error)).toMatchObject({
       status: 409,
       code: 'referenced',
       detail: `customers "London/${customerId}" cannot be deleted: invoices refer to it in "customerId".`,
     });
     expect(await rowsOf(world.storage, 'customers')).toEqual(before);
-    await deleteEntity(world.engine, invoices, invoice());
-    await deleteEntity(world.engine, customers, { city, customerId });
+    await engineWrite.deleteEntity(world.engine, invoices, invoice());
+    await engineWrite.deleteEntity(world.engine, customers, { city, customerId });
     await expectIndexesToAgree(world.storage, customers);
   });
 
   test('costs one query more to delete', async () => {
     const { city, customerId } = await meet();
     const other = await meet();
-    const cost = await costOf(() => deleteEntity(world.engine, customers, { city, customerId }));
+    const cost = await costOf(() => engineWrite.deleteEntity(world.engine, customers, { city, customerId }));
     const { customers: alone } = deploy(shop.customers);
-    const without = () => deleteEntity(world.engine, alone, other);
+    const without = () => engineWrite.deleteEntity(world.engine, alone, other);
     expect(cost - (await costOf(without))).toBe(1);
   });
 
@@ -240,20 +237,20 @@ describe('an entity that others refer to', () => {
     await create(employees, one);
     await create(invoices, invoice(7, { responsibleId: one.employeeId }));
     expect(await findings(invoices, customerId)).toEqual([]);
-    await deleteEntity(world.engine, employees, one);
+    await engineWrite.deleteEntity(world.engine, employees, one);
     const expected = { kind: 'dangling', of: 'responsibleId', table: 'invoices', row: '00000007', repaired: false };
     expect(await findings(invoices, customerId)).toEqual([expect.objectContaining(expected)]);
     // A change of another field is not rejected.
-    await patchEntity(world.engine, invoices, invoice(7), { amount: 3 });
+    await engineWrite.patchEntity(world.engine, invoices, invoice(7), { amount: 3 });
   });
 
   test('is found through an index, but not by a stale entry of it', async () => {
     const { site, visit } = await build();
     await create(visits, visit);
-    expect(await errorOf(deleteEntity(world.engine, sites, site))).toMatchObject({ code: 'referenced' });
+    expect(await errorOf(engineWrite.deleteEntity(world.engine, sites, site))).toMatchObject({ code: 'referenced' });
     // The index entry stays until the queue is handled.
-    await patchEntity(world.queued, visits, visit, { siteCode: null });
-    await deleteEntity(world.engine, sites, site);
+    await engineWrite.patchEntity(world.queued, visits, visit, { siteCode: null });
+    await engineWrite.deleteEntity(world.engine, sites, site);
     await world.settle();
     await expectIndexesToAgree(world.storage, visits);
   });
@@ -261,26 +258,30 @@ describe('an entity that others refer to', () => {
   test('must keep the value that others refer to', async () => {
     const { site, visit } = await build();
     await create(visits, visit);
-    const error = await errorOf(patchEntity(world.engine, sites, site, { code: `new-${site.code}` }));
-    expect(toProblem(error).detail).toMatch(/ must keep its "code": visits refer to it in "siteCode"\.$/);
-    await patchEntity(world.engine, sites, site, { name: 'Other' });
+    const error = await errorOf(engineWrite.patchEntity(world.engine, sites, site, { code: `new-${site.code}` }));
+    expect(httpDoor.toProblem(error).detail).toMatch(/ must keep its "code": visits refer to it in "siteCode"\.$/);
+    await engineWrite.patchEntity(world.engine, sites, site, { name: 'Other' });
   });
 
   test('cannot be archived, which the request already says', async () => {
     const { site, gate } = await build();
     await create(gates, gate);
-    const error = await errorOf(requestArchive(world.engine, sites, site));
-    expect(toProblem(error).detail).toMatch(/ cannot be archived or moved: gates refer to it in "siteId"\.$/);
+    const error = await errorOf(engineTransfer.requestArchive(world.engine, sites, site));
+    expect(httpDoor.toProblem(error).detail).toMatch(/ cannot be archived or moved: gates refer to it in "siteId"\.$/);
   });
 
   test('stays where it is if others refer to it before its archive is done', async () => {
     const { site, gate } = await build();
-    const operationId = await requestArchive(world.engine, sites, site);
+    const operationId = await engineTransfer.requestArchive(world.engine, sites, site);
     await create(gates, gate);
     await world.settle();
-    const status = await readOperation(world.engine, { operation: 'archive', entity: 'sites', operationId });
+    const status = await engineWrite.readOperation(world.engine, {
+      operation: 'archive',
+      entity: 'sites',
+      operationId,
+    });
     expect(status).toMatchObject({ status: 'failed', reason: expect.stringContaining('gates refer to it') });
-    expect((await readEntity(world.engine, sites, site)).values).toEqual(site);
+    expect((await engineRead.readEntity(world.engine, sites, site)).values).toEqual(site);
     expect(await rowsOf(world.storage, 'formersites')).toEqual([]);
     expect(await findings(sites, site.city)).toEqual([]);
   });
@@ -289,26 +290,30 @@ describe('an entity that others refer to', () => {
     const [{ site: from }, { site: to }] = [await build(), await build()];
     const parcel = { siteCode: from.code, parcelId: '1', firstCode: from.code };
     await create(parcels, parcel);
-    const error = await errorOf(requestMove(world.engine, parcels, parcel, { siteCode: 'nowhere' }));
-    expect(toProblem(error)).toMatchObject({ status: 400, code: 'invalid-input', field: 'siteCode' });
+    const error = await errorOf(engineTransfer.requestMove(world.engine, parcels, parcel, { siteCode: 'nowhere' }));
+    expect(httpDoor.toProblem(error)).toMatchObject({ status: 400, code: 'invalid-input', field: 'siteCode' });
     // The entity, the site, the record of the operation, its message and the reminder; not the reference that the move keeps.
-    expect(await costOf(() => requestMove(world.engine, parcels, parcel, { siteCode: to.code }))).toBe(5);
+    expect(await costOf(() => engineTransfer.requestMove(world.engine, parcels, parcel, { siteCode: to.code }))).toBe(
+      5,
+    );
     await world.settle();
     const moved = { ...parcel, siteCode: to.code };
-    expect((await readEntity(world.engine, parcels, moved)).values).toEqual(moved);
+    expect((await engineRead.readEntity(world.engine, parcels, moved)).values).toEqual(moved);
   });
 
   test('is not kept at the destination of a move that is undone, although others refer to it', async () => {
     const { site, gate, visit } = await build();
     await create(visits, visit);
     const to = { city: `New${site.city}` };
-    const operationId = await requestMove(world.engine, sites, site, to);
+    const operationId = await engineTransfer.requestMove(world.engine, sites, site, to);
     await create(gates, gate);
     await world.settle();
-    const status = await readOperation(world.engine, { operation: 'move', entity: 'sites', operationId });
+    const status = await engineWrite.readOperation(world.engine, { operation: 'move', entity: 'sites', operationId });
     expect(status).toMatchObject({ status: 'failed', reason: expect.stringContaining('gates refer to it') });
-    expect((await readEntity(world.engine, sites, site)).values).toEqual(site);
-    expect(await errorOf(readEntity(world.engine, sites, { ...site, ...to }))).toMatchObject({ code: 'not-found' });
+    expect((await engineRead.readEntity(world.engine, sites, site)).values).toEqual(site);
+    expect(await errorOf(engineRead.readEntity(world.engine, sites, { ...site, ...to }))).toMatchObject({
+      code: 'not-found',
+    });
     expect(await findings(sites, site.city)).toEqual([]);
   });
 
@@ -316,12 +321,14 @@ describe('an entity that others refer to', () => {
     const { site, gate, visit } = await build();
     await create(visits, visit);
     const to = { city: `New${site.city}` };
-    await requestMove(world.engine, sites, site, to);
+    await engineTransfer.requestMove(world.engine, sites, site, to);
     await world.settle();
-    expect((await readEntity(world.engine, sites, { ...site, ...to })).values).toEqual({ ...site, ...to });
-    expect(await errorOf(deleteEntity(world.engine, sites, { ...site, ...to }))).toMatchObject({ code: 'referenced' });
+    expect((await engineRead.readEntity(world.engine, sites, { ...site, ...to })).values).toEqual({ ...site, ...to });
+    expect(await errorOf(engineWrite.deleteEntity(world.engine, sites, { ...site, ...to }))).toMatchObject({
+      code: 'referenced',
+    });
     await create(gates, { ...gate, ...to });
-    const move = requestMove(world.engine, sites, { ...site, ...to }, { city: site.city });
+    const move = engineTransfer.requestMove(world.engine, sites, { ...site, ...to }, { city: site.city });
     expect(await errorOf(move)).toMatchObject({ code: 'referenced' });
   });
 });
@@ -363,8 +370,8 @@ describe('a write that refers to an entity and a delete of it', () => {
     const outcomes = await race(async () => {
       const { site, gate } = await build();
       return {
-        write: (engine) => createEntity(engine, gates, gate),
-        remove: (engine) => deleteEntity(engine, sites, site),
+        write: (engine) => engineWrite.createEntity(engine, gates, gate),
+        remove: (engine) => engineWrite.deleteEntity(engine, sites, site),
       };
     });
     expect(outcomes.length).toBeGreaterThan(8);
@@ -377,15 +384,19 @@ describe('a write that refers to an entity and a delete of it', () => {
       const { site, visit } = await build();
       return {
         write: async (engine) => {
-          await createEntity(engine, visits, visit);
+          await engineWrite.createEntity(engine, visits, visit);
           raced.push(visit);
         },
-        remove: (engine) => deleteEntity(engine, sites, site),
+        remove: (engine) => engineWrite.deleteEntity(engine, sites, site),
       };
     });
     expect(new Set(outcomes)).toContain('done and referenced');
     await world.settle();
-    const { findings: found } = await verifyPage(world.engine, visits, { top: 1_000, repair: false, patience: 10 });
+    const { findings: found } = await operationsCheck.verifyPage(world.engine, visits, {
+      top: 1_000,
+      repair: false,
+      patience: 10,
+    });
     const dangling = found.filter(({ kind }) => kind === 'dangling').map(({ row }) => row);
     for (const { visitId, siteCode } of raced) {
       const isThere = (await rowsOf(world.storage, 'sites')).some(({ code }) => code === siteCode);
@@ -409,8 +420,8 @@ test('a PUT that keeps a dangling reference is accepted, and one that sets anoth
   const { site, visit } = await build();
   await create(visits, visit);
   await world.storage.table('sites').deleteEntity(site.city, 'site_A');
-  await putEntity(world.engine, visits, visit, { ...visit, note: 'kept' });
-  const error = await errorOf(putEntity(world.engine, visits, visit, { ...visit, siteCode: 'none' }));
+  await engineWrite.putEntity(world.engine, visits, visit, { ...visit, note: 'kept' });
+  const error = await errorOf(engineWrite.putEntity(world.engine, visits, visit, { ...visit, siteCode: 'none' }));
   expect(error).toMatchObject({ code: 'invalid-input' });
 });
 
@@ -420,21 +431,21 @@ describe('an entity that refers to itself and refuses deletes', () => {
 
   test('can be deleted, but not while another one refers to it, and not be moved', async () => {
     await create(leaders, one);
-    await patchEntity(world.engine, leaders, one, { ledBy: 'ann' });
+    await engineWrite.patchEntity(world.engine, leaders, one, { ledBy: 'ann' });
     await create(leaders, other);
-    expect(await errorOf(deleteEntity(world.engine, leaders, one))).toMatchObject({ code: 'referenced' });
-    await deleteEntity(world.engine, leaders, other);
-    const moved = requestMove(world.engine, leaders, one, { city: 'Oslo' });
+    expect(await errorOf(engineWrite.deleteEntity(world.engine, leaders, one))).toMatchObject({ code: 'referenced' });
+    await engineWrite.deleteEntity(world.engine, leaders, other);
+    const moved = engineTransfer.requestMove(world.engine, leaders, one, { city: 'Oslo' });
     expect(await errorOf(moved)).toMatchObject({ code: 'referenced' });
     expect(await findings(leaders, 'Rome')).toEqual([]);
-    expect(await readEntity(world.engine, leaders, one)).toMatchObject({ values: { ledBy: 'ann' } });
-    await deleteEntity(world.engine, leaders, one);
-    expect(await errorOf(readEntity(world.engine, leaders, one))).toMatchObject({ code: 'not-found' });
+    expect(await engineRead.readEntity(world.engine, leaders, one)).toMatchObject({ values: { ledBy: 'ann' } });
+    await engineWrite.deleteEntity(world.engine, leaders, one);
+    expect(await errorOf(engineRead.readEntity(world.engine, leaders, one))).toMatchObject({ code: 'not-found' });
     // The first one may refer to itself when it is created.
     await create(leaders, { ...one, ledBy: 'ann' });
     expect(await errorOf(create(leaders, { ...one, leaderId: 'cy', ledBy: 'dee' }))).toMatchObject({
       code: 'invalid-input',
     });
-    await deleteEntity(world.engine, leaders, one);
+    await engineWrite.deleteEntity(world.engine, leaders, one);
   });
 });

@@ -1,26 +1,5 @@
 import { beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { pick } from '../../lib/base/values.ts';
-import { type Entity, formerOf } from '../../lib/define/declaration/entity.ts';
-import type { CopyIndex } from '../../lib/define/declaration/indexes.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
-import { readEntities, readEntity, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { moveToKey } from '../../lib/engine/transfer/move-to-key.ts';
-import { requestArchive, requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import {
-  createEntity,
-  deleteEntity,
-  patchEntity,
-  putEntity,
-  writeAtomically,
-} from '../../lib/engine/write/entity-store.ts';
-import { commit } from '../../lib/engine/write/eventual-transaction.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
-import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import {
   defineEntity,
   type IndexEntity,
@@ -30,13 +9,13 @@ import {
   total,
   type Values,
 } from '../../lib/index.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
-import { readRekey, startMoves, startRekey } from '../../lib/operations/model-record.ts';
-import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
-import { VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { baseValues } from '../kit/base.ts';
+import { type CopyIndex, definePlaces, type Entity, modelParts } from '../kit/define.ts';
+import { type Engine, engineRead, engineTransfer, engineWrite, type Transfer } from '../kit/engine.ts';
+import { operationsCheck, operationsModel, VerifyPosition } from '../kit/operations.ts';
 import { expectIndexesToAgree, laterBy, openWorld, QUICK, rowsOf, type World } from '../world.ts';
 
 const OLD = { partition: '{studio}', row: '{title}_{year:4}' } as const;
@@ -151,15 +130,15 @@ beforeAll(async () => {
 
 /** A process of the release that knows both keys. */
 function processOf(entity: Entity, engine: Engine = world.engine): Engine {
-  return { ...engine, rekey: createRekey([entity]) };
+  return { ...engine, rekey: operationsModel.createRekey([entity]) };
 }
 
 /** Takes the model of this release into use, as the start of a process does. */
-const guard = (entity: Entity) => guardModel(world.engine, [entity], undefined);
+const guard = (entity: Entity) => operationsModel.guardModel(world.engine, [entity], undefined);
 /** Begins the move, as if the time in which writes at the former key may arrive had passed. */
 async function start(entity: Entity): Promise<void> {
-  await startRekey(world.engine, entity);
-  await startMoves(world.engine, entity);
+  await operationsModel.startRekey(world.engine, entity);
+  await operationsModel.startMoves(world.engine, entity);
 }
 
 /** A clock for which the claims of a process that has died are over. */
@@ -176,8 +155,8 @@ async function begin(): Promise<void> {
 
 async function walk(entity: Entity, engine = processOf(entity)): Promise<{ moved: number; stuck: number }> {
   let [moved, stuck] = [0, 0];
-  for (let position: Parameters<typeof rekeyPage>[2]['position']; ; ) {
-    const { findings, next } = await rekeyPage(engine, entity, { position, top: 3 });
+  for (let position: Parameters<typeof operationsModel.rekeyPage>[2]['position']; ; ) {
+    const { findings, next } = await operationsModel.rekeyPage(engine, entity, { position, top: 3 });
     moved += findings.filter(({ repaired }) => repaired).length;
     stuck += findings.filter(({ repaired }) => !repaired).length;
     if (!next) return { moved, stuck };
@@ -206,8 +185,8 @@ function reel(over: Values = {}): Values {
 
 async function valuesOf(engine: Engine, entity: Entity, key: Values): Promise<Values | undefined> {
   const fields = Object.keys(entity.columns);
-  return readEntity(engine, entity, key, { select: fields }).then(
-    ({ values }) => toPlain(engine, entity, values),
+  return engineRead.readEntity(engine, entity, key, { select: fields }).then(
+    ({ values }) => engineWrite.toPlain(engine, entity, values),
     (error: { code?: string }) => {
       if (error.code === 'not-found') return undefined;
       throw error;
@@ -220,10 +199,10 @@ const there = (one: Values): Values => ({ ...one, studio: `${one.studio} West` }
 
 /** Requests an operation, and returns its message. */
 async function transferOf(operation: Operation, one: Values, { engine, entity }: By): Promise<Transfer> {
-  const key = pick(one, entity.keyFields);
+  const key = baseValues.pick(one, entity.keyFields);
   const id = await (operation === 'archive'
-    ? requestArchive(engine, entity, key)
-    : requestMove(engine, entity, key, pick(there(one), ['studio'])));
+    ? engineTransfer.requestArchive(engine, entity, key)
+    : engineTransfer.requestMove(engine, entity, key, baseValues.pick(there(one), ['studio'])));
   return (await world.take('transfers', id)).body as Transfer;
 }
 
@@ -243,12 +222,17 @@ const dyingAfter = (text: string): Engine => {
 const dyingAfterLeave = () => dyingAfter('"MovedTo":');
 
 /** Handles a message, with a clock for which the claims of dead processes are over. */
-const handle = (transfer: Transfer, { engine, entity }: By) => runTransfer(later(engine), entity, transfer);
+const handle = (transfer: Transfer, { engine, entity }: By) =>
+  engineTransfer.runTransfer(later(engine), entity, transfer);
 
 /** The operation has succeeded, and its entity is nowhere else than at its destination, under its new key. */
 async function expectDone({ operation, operationId }: Transfer, one: Values, label: string): Promise<void> {
   const engine = processOf(after);
-  const { status, reason } = await readOperation(engine, { operation, operationId, entity: 'reels' } as const);
+  const { status, reason } = await engineWrite.readOperation(engine, {
+    operation,
+    operationId,
+    entity: 'reels',
+  } as const);
   expect({ status, reason }, label).toEqual({ status: 'succeeded', reason: undefined });
   const archive = after.archive as Entity;
   const isMove = operation === 'move';
@@ -260,8 +244,13 @@ async function expectDone({ operation, operationId }: Transfer, one: Values, lab
 async function expectAllToAgree(entity: Entity): Promise<readonly Values[]> {
   running = entity;
   await world.settle();
-  for (let position: Parameters<typeof verifyPage>[2]['position']; ; ) {
-    const page = await verifyPage(world.engine, entity, { position, top: 100, repair: false, patience: 10 });
+  for (let position: Parameters<typeof operationsCheck.verifyPage>[2]['position']; ; ) {
+    const page = await operationsCheck.verifyPage(world.engine, entity, {
+      position,
+      top: 100,
+      repair: false,
+      patience: 10,
+    });
     expect(page.findings).toEqual([]);
     if (!page.next) break;
     position = page.next;
@@ -296,40 +285,43 @@ const closed = { code: 'busy', retryAfter: 5 };
 
 test('before the command, entities are read, written and listed at their former key', async () => {
   const [one, other, gone] = [reel({ year: 1914 }), reel({ year: 1915 }), reel({ year: 1914 })];
-  await createEntity(world.engine, before, one);
+  await engineWrite.createEntity(world.engine, before, one);
   expect(await guard(after)).toEqual([expect.stringMatching(/at their former key: npm run rekey -- reels$/)]);
   const engine = processOf(after);
   expect(await valuesOf(engine, after, one)).toEqual(one);
-  await createEntity(engine, after, other);
-  await expect(createEntity(engine, after, one)).rejects.toMatchObject({ code: 'duplicate-key' });
-  const { isCreated } = await putEntity(engine, after, gone, gone);
+  await engineWrite.createEntity(engine, after, other);
+  await expect(engineWrite.createEntity(engine, after, one)).rejects.toMatchObject({ code: 'duplicate-key' });
+  const { isCreated } = await engineWrite.putEntity(engine, after, gone, gone);
   expect(isCreated).toBe(true);
-  await deleteEntity(engine, after, gone);
-  await expect(deleteEntity(engine, after, gone)).rejects.toMatchObject({ code: 'not-found' });
-  await patchEntity(engine, after, one, { minutes: 5, notes: 'New' });
-  const outcomes = await writeBatch(engine, after, [{ create: gone }, { delete: pick(gone, after.keyFields) }]);
+  await engineWrite.deleteEntity(engine, after, gone);
+  await expect(engineWrite.deleteEntity(engine, after, gone)).rejects.toMatchObject({ code: 'not-found' });
+  await engineWrite.patchEntity(engine, after, one, { minutes: 5, notes: 'New' });
+  const outcomes = await engineWrite.writeBatch(engine, after, [
+    { create: gone },
+    { delete: baseValues.pick(gone, after.keyFields) },
+  ]);
   expect(outcomes).toMatchObject([{ outcome: 'created' }, { outcome: 'deleted' }]);
   const now = { ...one, minutes: 5, notes: 'New' };
   expect(await valuesOf(engine, after, one)).toEqual(now);
   const select = ['title'];
-  expect(await readByCopy(engine, after, byCode as CopyIndex, { code: other.code }, select)).toMatchObject({
+  expect(await engineRead.readByCopy(engine, after, byCode as CopyIndex, { code: other.code }, select)).toMatchObject({
     title: other.title,
   });
   const titles = ({ items }: { items: readonly Values[] }) => items.map(({ title }) => title);
   const page = { top: 10 };
   // The former partition has both.
-  expect(titles(await readEntities(engine, after, one, page))).toEqual([one.title]);
-  expect(titles(await readEntities(engine, after, other, page))).toEqual([other.title]);
-  expect(titles(await scanEntities(engine, after, page))).toEqual([one.title, other.title]);
-  await expect(readByCopies(engine, after, byMinutes as CopyIndex, one, page)).rejects.toMatchObject(closed);
+  expect(titles(await engineRead.readEntities(engine, after, one, page))).toEqual([one.title]);
+  expect(titles(await engineRead.readEntities(engine, after, other, page))).toEqual([other.title]);
+  expect(titles(await engineRead.scanEntities(engine, after, page))).toEqual([one.title, other.title]);
+  await expect(engineRead.readByCopies(engine, after, byMinutes as CopyIndex, one, page)).rejects.toMatchObject(closed);
 
   const create = (over: Values) => ({ create: reel({ year: 1914, ...over }) });
-  await writeAtomically(engine, after, [create({}), create({})]);
-  const apart = writeAtomically(engine, after, [create({ studio: 'Roach' }), create({})]);
+  await engineWrite.writeAtomically(engine, after, [create({}), create({})]);
+  const apart = engineWrite.writeAtomically(engine, after, [create({ studio: 'Roach' }), create({})]);
   await expect(apart).rejects.toMatchObject(closed);
 
   // The previous release still writes what this one has written, and may come back.
-  await patchEntity(world.engine, before, other, { minutes: 99 });
+  await engineWrite.patchEntity(world.engine, before, other, { minutes: 99 });
   expect(await valuesOf(engine, after, other)).toEqual({ ...other, minutes: 99 });
   expect(await valuesOf(world.engine, before, one)).toEqual(now);
   expect(await guard(before)).toEqual([]);
@@ -338,34 +330,36 @@ test('before the command, entities are read, written and listed at their former 
 
 test('from the command until its wait is over, entities can be read by key and by index, and not written or listed', async () => {
   const one = reel();
-  await createEntity(world.engine, before, one);
+  await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
   const late = processOf(after);
   expect(await valuesOf(late, after, one)).toEqual(one);
-  await startRekey(world.engine, after);
+  await operationsModel.startRekey(world.engine, after);
   const engine = processOf(after);
   expect(await valuesOf(engine, after, one)).toEqual(one);
   expect(await valuesOf(engine, after, { ...one, title: 'Another' })).toBeUndefined();
-  await expect(patchEntity(engine, after, one, { minutes: 1 })).rejects.toMatchObject(closed);
-  await expect(deleteEntity(engine, after, one)).rejects.toMatchObject(closed);
-  await expect(createEntity(engine, after, reel())).rejects.toMatchObject(closed);
-  await expect(readEntities(engine, after, one, { top: 10 })).rejects.toMatchObject(closed);
-  await expect(scanEntities(engine, after, { top: 10 })).rejects.toMatchObject(closed);
-  await expect(readByCopies(engine, after, byMinutes as CopyIndex, one, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(engineWrite.patchEntity(engine, after, one, { minutes: 1 })).rejects.toMatchObject(closed);
+  await expect(engineWrite.deleteEntity(engine, after, one)).rejects.toMatchObject(closed);
+  await expect(engineWrite.createEntity(engine, after, reel())).rejects.toMatchObject(closed);
+  await expect(engineRead.readEntities(engine, after, one, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(engineRead.scanEntities(engine, after, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(engineRead.readByCopies(engine, after, byMinutes as CopyIndex, one, { top: 10 })).rejects.toMatchObject(
+    closed,
+  );
   // A process uses what it has read of the phase for some seconds, and the command waits for it.
-  await patchEntity(late, after, one, { minutes: 2 });
+  await engineWrite.patchEntity(late, after, one, { minutes: 2 });
   expect(await valuesOf(engine, after, one)).toEqual({ ...one, minutes: 2 });
   vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 5_000);
   // Its clock stood still while its machine was suspended.
-  await expect(patchEntity(late, after, one, { minutes: 3 })).rejects.toMatchObject(closed);
+  await expect(engineWrite.patchEntity(late, after, one, { minutes: 3 })).rejects.toMatchObject(closed);
   vi.restoreAllMocks();
 });
 
 test('a process looks again when it begins each transaction and after each read at the former key', async () => {
   const one = reel();
-  await createEntity(world.engine, before, one);
+  await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
-  const former = formerOf(after) as Entity;
+  const former = modelParts.formerOf(after) as Entity;
   const moved = async () => {
     const engine = processOf(after);
     await start(after);
@@ -374,35 +368,41 @@ test('a process looks again when it begins each transaction and after each read 
   };
   const engine = await moved();
   // As if they had chosen the former declaration before.
-  const key = pick(one, after.keyFields);
-  await expect(patchEntity(engine, former, key, { minutes: 1 })).rejects.toMatchObject(closed);
-  await expect(createEntity(engine, former, one)).rejects.toMatchObject(closed);
-  const change = { entity: former, address: addressOf(former, one), before: { state: 'absent' }, after: one } as const;
-  await expect(commit(engine, [change])).rejects.toMatchObject(closed);
-  await expect(readEntities(engine, former, one, { top: 10 })).rejects.toMatchObject(closed);
-  await expect(scanEntities(engine, former, { top: 10 })).rejects.toMatchObject(closed);
+  const key = baseValues.pick(one, after.keyFields);
+  await expect(engineWrite.patchEntity(engine, former, key, { minutes: 1 })).rejects.toMatchObject(closed);
+  await expect(engineWrite.createEntity(engine, former, one)).rejects.toMatchObject(closed);
+  const change = {
+    entity: former,
+    address: definePlaces.addressOf(former, one),
+    before: { state: 'absent' },
+    after: one,
+  } as const;
+  await expect(engineWrite.commit(engine, [change])).rejects.toMatchObject(closed);
+  await expect(engineRead.readEntities(engine, former, one, { top: 10 })).rejects.toMatchObject(closed);
+  await expect(engineRead.scanEntities(engine, former, { top: 10 })).rejects.toMatchObject(closed);
   expect(await valuesOf(engine, after, one)).toEqual(one);
 });
 
 test('the command waits for the processes that write at the former key', async () => {
-  await createEntity(world.engine, before, reel());
+  await engineWrite.createEntity(world.engine, before, reel());
   await guard(after);
   const began = Date.now();
   const at = (ms: number): Engine => ({ ...world.engine, now: () => began + ms });
-  const page = (ms: number) => rekeyPage(processOf(after, at(ms)), after, { position: undefined, top: 10 });
+  const page = (ms: number) =>
+    operationsModel.rekeyPage(processOf(after, at(ms)), after, { position: undefined, top: 10 });
   const { engine } = world;
-  await startRekey(at(0), after);
+  await operationsModel.startRekey(at(0), after);
   const waitMs = 5_000 + engine.timing.hideIntentForSeconds * 1_000;
   await page(waitMs - 1);
-  expect(await readRekey(engine, after)).toMatchObject({ phase: 'waiting' });
+  expect(await operationsModel.readRekey(engine, after)).toMatchObject({ phase: 'waiting' });
   await page(waitMs);
-  expect(await readRekey(engine, after)).toMatchObject({ phase: 'moving' });
+  expect(await operationsModel.readRekey(engine, after)).toMatchObject({ phase: 'moving' });
   expect(await page(waitMs)).toMatchObject({ findings: [{ repaired: true }] });
 });
 
 test('a request for a key moves its entity first', async () => {
   const all = Array.from({ length: 8 }, () => reel());
-  for (const one of all) await createEntity(world.engine, before, one);
+  for (const one of all) await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
   await start(after);
   await expect(guard(before)).rejects.toThrow(/reels: .* rows that no request would find/);
@@ -417,19 +417,27 @@ test('a request for a key moves its entity first', async () => {
     Values,
   ];
   expect(await valuesOf(engine, after, read)).toEqual(read);
-  await patchEntity(engine, after, patched, { minutes: 7 });
-  const { isCreated } = await putEntity(engine, after, put, { ...put, minutes: 8 });
+  await engineWrite.patchEntity(engine, after, patched, { minutes: 7 });
+  const { isCreated } = await engineWrite.putEntity(engine, after, put, { ...put, minutes: 8 });
   expect(isCreated).toBe(false);
-  await deleteEntity(engine, after, deleted);
-  await expect(createEntity(engine, after, created)).rejects.toMatchObject({ code: 'duplicate-key' });
-  const { items } = await readByList(engine, after, byTitle as IndexEntity, { title: listed.title }, { top: 10 });
+  await engineWrite.deleteEntity(engine, after, deleted);
+  await expect(engineWrite.createEntity(engine, after, created)).rejects.toMatchObject({ code: 'duplicate-key' });
+  const { items } = await engineRead.readByList(
+    engine,
+    after,
+    byTitle as IndexEntity,
+    { title: listed.title },
+    { top: 10 },
+  );
   expect(items).toMatchObject([{ title: listed.title }]);
-  await expect(createEntity(engine, after, reel({ code: taken.code }))).rejects.toMatchObject({
+  await expect(engineWrite.createEntity(engine, after, reel({ code: taken.code }))).rejects.toMatchObject({
     code: 'duplicate-value',
   });
-  await createEntity(engine, after, { ...deleted, minutes: 1 });
-  await expect(readEntities(engine, after, read, { top: 10 })).rejects.toMatchObject(closed);
-  expect(await verifyPage(engine, after, { top: 100, repair: false, patience: 0 })).toMatchObject({ findings: [] });
+  await engineWrite.createEntity(engine, after, { ...deleted, minutes: 1 });
+  await expect(engineRead.readEntities(engine, after, read, { top: 10 })).rejects.toMatchObject(closed);
+  expect(await operationsCheck.verifyPage(engine, after, { top: 100, repair: false, patience: 0 })).toMatchObject({
+    findings: [],
+  });
 
   expect(await walk(after)).toEqual({ moved: expect.any(Number), stuck: 0 });
   expect(await guard(after)).toEqual([]);
@@ -438,19 +446,19 @@ test('a request for a key moves its entity first', async () => {
   const found = await expectAllToAgree(after);
   expect(found.length).toBe(wanted.length);
   for (const one of wanted) expect(await valuesOf(processOf(after), after, one)).toEqual(one);
-  const { items: ranged } = await readEntities(processOf(after), after, read, { top: 10 });
+  const { items: ranged } = await engineRead.readEntities(processOf(after), after, read, { top: 10 });
   expect(ranged.length).toBeGreaterThan(0);
 });
 
 test('a list that began at the former key goes on there, and begins again at the new one', async () => {
   for (const one of Array.from({ length: 4 }, () => reel({ year: 1914 })))
-    await createEntity(world.engine, before, one);
+    await engineWrite.createEntity(world.engine, before, one);
   const key = { studio: 'Keystone', year: 1914 };
-  const ofFormer = await readEntities(world.engine, before, key, { top: 1 });
-  const scanOfFormer = await scanEntities(world.engine, before, { top: 1 });
+  const ofFormer = await engineRead.readEntities(world.engine, before, key, { top: 1 });
+  const scanOfFormer = await engineRead.scanEntities(world.engine, before, { top: 1 });
   await guard(after);
-  const { next } = await readEntities(processOf(after), after, key, { top: 1, after: ofFormer.next });
-  const scanned = await scanEntities(processOf(after), after, { top: 1, after: scanOfFormer.next });
+  const { next } = await engineRead.readEntities(processOf(after), after, key, { top: 1, after: ofFormer.next });
+  const scanned = await engineRead.scanEntities(processOf(after), after, { top: 1, after: scanOfFormer.next });
   await start(after);
   expect(await walk(after)).toEqual({ moved: 4, stuck: 0 });
   const engine = processOf(after);
@@ -460,30 +468,37 @@ test('a list that began at the former key goes on there, and begins again at the
     message: expect.stringMatching(/^The key of reels/),
   };
   for (const position of [ofFormer.next, next])
-    await expect(readEntities(engine, after, key, { top: 1, after: position })).rejects.toMatchObject(rejected);
+    await expect(engineRead.readEntities(engine, after, key, { top: 1, after: position })).rejects.toMatchObject(
+      rejected,
+    );
   for (const position of [scanOfFormer.next, scanned.next])
-    await expect(scanEntities(engine, after, { top: 1, after: position })).rejects.toMatchObject(rejected);
-  const first = await readEntities(engine, after, key, { top: 1 });
-  const rest = await readEntities(engine, after, key, { top: 10, after: first.next });
+    await expect(engineRead.scanEntities(engine, after, { top: 1, after: position })).rejects.toMatchObject(rejected);
+  const first = await engineRead.readEntities(engine, after, key, { top: 1 });
+  const rest = await engineRead.readEntities(engine, after, key, { top: 10, after: first.next });
   expect([...first.items, ...rest.items]).toHaveLength(4);
   expect(
-    (await scanEntities(engine, after, { top: 10, after: (await scanEntities(engine, after, { top: 1 })).next })).items,
+    (
+      await engineRead.scanEntities(engine, after, {
+        top: 10,
+        after: (await engineRead.scanEntities(engine, after, { top: 1 })).next,
+      })
+    ).items,
   ).toHaveLength(3);
 });
 
 test('the keys exchanged move the entities back, also from the middle', async () => {
   const all = Array.from({ length: 5 }, () => reel());
-  for (const one of all) await createEntity(world.engine, before, one);
+  for (const one of all) await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
   await start(after);
-  for (const one of all.slice(0, 2)) await patchEntity(processOf(after), after, one, { minutes: 5 });
+  for (const one of all.slice(0, 2)) await engineWrite.patchEntity(processOf(after), after, one, { minutes: 5 });
   expect(await guard(back)).toEqual([expect.stringMatching(/former key/)]);
   const engine = processOf(back);
   expect(await valuesOf(engine, back, all[0] ?? {})).toEqual({ ...all[0], minutes: 5 });
   expect(await valuesOf(engine, back, all[4] ?? {})).toEqual(all[4]);
   // They are at both keys.
-  await expect(patchEntity(engine, back, all[0] ?? {}, { minutes: 6 })).rejects.toMatchObject(closed);
-  await expect(createEntity(engine, back, reel())).rejects.toMatchObject(closed);
+  await expect(engineWrite.patchEntity(engine, back, all[0] ?? {}, { minutes: 6 })).rejects.toMatchObject(closed);
+  await expect(engineWrite.createEntity(engine, back, reel())).rejects.toMatchObject(closed);
   await start(back);
   expect(await walk(back)).toEqual({ moved: 2, stuck: 0 });
   expect(await expectAllToAgree(back)).toHaveLength(5);
@@ -498,22 +513,22 @@ test('entities that a move has left between their keys are found before the way 
     Values,
     Values,
   ];
-  for (const one of [copied, left, opened, gone]) await createEntity(world.engine, before, one);
+  for (const one of [copied, left, opened, gone]) await engineWrite.createEntity(world.engine, before, one);
   await begin();
-  for (const one of [copied, gone]) await outcomeOf(moveToKey(dyingAfter('"MovingFrom":'), after, one));
-  await outcomeOf(moveToKey(dyingAfter('"MovedTo":'), after, left));
-  await outcomeOf(moveToKey(dyingAfter('"MovingFrom":""'), after, opened));
-  await deleteEntity(world.engine, before, gone);
+  for (const one of [copied, gone]) await outcomeOf(engineTransfer.moveToKey(dyingAfter('"MovingFrom":'), after, one));
+  await outcomeOf(engineTransfer.moveToKey(dyingAfter('"MovedTo":'), after, left));
+  await outcomeOf(engineTransfer.moveToKey(dyingAfter('"MovingFrom":""'), after, opened));
+  await engineWrite.deleteEntity(world.engine, before, gone);
   expect(await guard(back)).toEqual([expect.stringMatching(/former key/)]);
   const wanted = async () => {
     for (const one of [copied, left, opened]) expect(await valuesOf(processOf(back), back, one)).toEqual(one);
     expect(await valuesOf(processOf(back), back, gone)).toBeUndefined();
   };
   await wanted();
-  await startRekey(world.engine, back);
+  await operationsModel.startRekey(world.engine, back);
   await wanted();
-  await startMoves(world.engine, back);
-  await patchEntity(later(processOf(back)), back, left, { minutes: 1 });
+  await operationsModel.startMoves(world.engine, back);
+  await engineWrite.patchEntity(later(processOf(back)), back, left, { minutes: 1 });
   expect(await walk(back, later(processOf(back)))).toMatchObject({ stuck: 0 });
   expect(await valuesOf(processOf(back), back, left)).toEqual({ ...left, minutes: 1 });
   expect(await expectAllToAgree(back)).toHaveLength(3);
@@ -521,7 +536,7 @@ test('entities that a move has left between their keys are found before the way 
 
 test('a message of a write at the former key may come after the entity has left', async () => {
   const one = reel();
-  await createEntity(world.queued, before, one);
+  await engineWrite.createEntity(world.queued, before, one);
   await begin();
   expect(await walk(after, later(processOf(after)))).toMatchObject({ stuck: 0 });
   expect(await expectAllToAgree(after)).toEqual([expect.objectContaining({ title: one.title })]);
@@ -531,11 +546,11 @@ test('a crash at any storage call of the command loses nothing, and a second run
   await tryFaults(
     async ({ client, timing, label }) => {
       const one = reel({ script: 'short' });
-      await createEntity(world.engine, before, one);
+      await engineWrite.createEntity(world.engine, before, one);
       await begin();
       await outcomeOf(walk(after, processOf(after, world.engineThrough(client, timing))));
       expect(await valuesOf(processOf(after), after, one), label).toEqual(one);
-      await patchEntity(later(processOf(after)), after, one, { minutes: 3 });
+      await engineWrite.patchEntity(later(processOf(after)), after, one, { minutes: 3 });
       expect(await walk(after, later(processOf(after))), label).toMatchObject({ stuck: 0 });
     },
     { faults: CRASHES, moreCallsThan: 10, size: 3 },
@@ -545,30 +560,32 @@ test('a crash at any storage call of the command loses nothing, and a second run
 
 test('a request and a command that dies between the two reads of the request lose nothing', async () => {
   const one = reel({ script: 'short' });
-  await createEntity(world.engine, before, one);
+  await engineWrite.createEntity(world.engine, before, one);
   await begin();
   let isRead = false;
   // The read of the row at the new key, then that at the former one.
   const isSecondRead = ({ method }: { readonly method: string }) => method === 'GET' && isRead;
-  const client = interruptedHttpClient(isSecondRead, () => outcomeOf(moveToKey(dyingAfterLeave(), after, one)));
+  const client = interruptedHttpClient(isSecondRead, () =>
+    outcomeOf(engineTransfer.moveToKey(dyingAfterLeave(), after, one)),
+  );
   const through = world.engineThrough({
     async sendRequest(request) {
       const response = await client.sendRequest(request);
-      const isNew = decodeURIComponent(request.url).includes(String(addressOf(after, one).row));
+      const isNew = decodeURIComponent(request.url).includes(String(definePlaces.addressOf(after, one).row));
       isRead ||= request.method === 'GET' && isNew;
       return response;
     },
   });
-  await outcomeOf(moveToKey(through, after, one));
+  await outcomeOf(engineTransfer.moveToKey(through, after, one));
   // Another one finishes the move, or deletes what it takes for a copy that was too late.
-  await moveToKey(later(world.engine), after, one);
+  await engineTransfer.moveToKey(later(world.engine), after, one);
   expect(await valuesOf(processOf(after), after, one)).toEqual(one);
 });
 
 test('entities are moved and archived at their former key before the command, and at the new one after it', async () => {
   const all = Array.from({ length: 6 }, () => reel({ script: 'short' }));
   const [one, other, moved, archived, deleted, late] = all as [Values, Values, Values, Values, Values, Values];
-  for (const each of all) await createEntity(world.engine, before, each);
+  for (const each of all) await engineWrite.createEntity(world.engine, before, each);
   await guard(after);
   const ended: [Transfer, Values, By][] = [
     [await transferOf('move', one, byRelease()), one, byFormerRelease()],
@@ -579,11 +596,13 @@ test('entities are moved and archived at their former key before the command, an
   const archive = after.archive as Entity;
   expect(await valuesOf(processOf(after), archive, other)).toEqual(other);
   const open = await transferOf('move', late, byRelease());
-  await startRekey(world.engine, after);
-  await expect(requestMove(processOf(after), after, moved, { studio: 'Roach' })).rejects.toMatchObject(closed);
+  await operationsModel.startRekey(world.engine, after);
+  await expect(engineTransfer.requestMove(processOf(after), after, moved, { studio: 'Roach' })).rejects.toMatchObject(
+    closed,
+  );
   await expect(handle(open, byRelease())).rejects.toMatchObject(closed);
   expect(await valuesOf(processOf(after), archive, other)).toEqual(other);
-  await startMoves(world.engine, after);
+  await operationsModel.startMoves(world.engine, after);
   await handle(open, byRelease());
   for (const [operation, each] of [
     ['move', moved],
@@ -594,22 +613,24 @@ test('entities are moved and archived at their former key before the command, an
     ended.push([transfer, each, byRelease()]);
   }
   expect(await valuesOf(processOf(after), archive, other)).toEqual(other);
-  await deleteEntity(processOf(after), archive, deleted);
-  await expect(deleteEntity(processOf(after), archive, deleted)).rejects.toMatchObject({ code: 'not-found' });
-  await expect(scanEntities(processOf(after), archive, { top: 10 })).rejects.toMatchObject(closed);
+  await engineWrite.deleteEntity(processOf(after), archive, deleted);
+  await expect(engineWrite.deleteEntity(processOf(after), archive, deleted)).rejects.toMatchObject({
+    code: 'not-found',
+  });
+  await expect(engineRead.scanEntities(processOf(after), archive, { top: 10 })).rejects.toMatchObject(closed);
   expect(await walk(after)).toMatchObject({ stuck: 0 });
   for (const [transfer, each] of ended) if (each !== deleted) await expectDone(transfer, each, 'ended');
   await expectDone(open, late, 'requested before the command');
-  const { items } = await scanEntities(processOf(after), archive, { top: 10 });
+  const { items } = await engineRead.scanEntities(processOf(after), archive, { top: 10 });
   expect(items.map(({ title }) => title).sort()).toEqual([other.title, archived.title].sort());
   await expectAllToAgree(after);
 });
 
 test('a move that has taken unique values at the former key gives them back', async () => {
   const one = reel({ script: 'short' });
-  await createEntity(world.engine, before, one);
+  await engineWrite.createEntity(world.engine, before, one);
   const transfer = await transferOf('move', one, byFormerRelease());
-  await outcomeOf(runTransfer(dyingAfter('"Confirmed":true'), before, transfer));
+  await outcomeOf(engineTransfer.runTransfer(dyingAfter('"Confirmed":true'), before, transfer));
   await begin();
   expect(await walk(after, later(processOf(after)))).toMatchObject({ stuck: 0 });
   await handle(transfer, byRelease());
@@ -619,12 +640,12 @@ test('a move that has taken unique values at the former key gives them back', as
 
 test('an entity that cannot be moved is reported, and the others are moved', async () => {
   const [one, ...others] = Array.from({ length: 8 }, () => reel({ script: 'short' })) as [Values, ...Values[]];
-  for (const each of [one, ...others]) await createEntity(world.engine, before, each);
-  const { table, partition, row } = addressOf(after, one);
+  for (const each of [one, ...others]) await engineWrite.createEntity(world.engine, before, each);
+  const { table, partition, row } = definePlaces.addressOf(after, one);
   await world.storage.table(table).createEntity({ partitionKey: partition, rowKey: row, EntityType: 'reels' });
   await begin();
   expect(await walk(after)).toEqual({ moved: others.length, stuck: 1 });
-  expect(await readRekey(world.engine, after)).toMatchObject({ phase: 'moving' });
+  expect(await operationsModel.readRekey(world.engine, after)).toMatchObject({ phase: 'moving' });
   await world.storage.table(table).deleteEntity(partition, row);
   expect(await walk(after)).toEqual({ moved: 1, stuck: 0 });
   await expectAllToAgree(after);
@@ -632,7 +653,7 @@ test('an entity that cannot be moved is reported, and the others are moved', asy
 
 test('archived entities alone are moved, too', async () => {
   const one = reel();
-  await createEntity(world.engine, before, one);
+  await engineWrite.createEntity(world.engine, before, one);
   await handle(await transferOf('archive', one, byFormerRelease()), byFormerRelease());
   expect(await guard(after)).toEqual([expect.stringMatching(/former key/)]);
   await start(after);
@@ -648,9 +669,9 @@ test.each(['move', 'archive'] as const)(
     await tryFaults(
       async ({ at, fault, client, timing, label }) => {
         const one = reel({ script: 'short' });
-        await createEntity(world.engine, before, one);
+        await engineWrite.createEntity(world.engine, before, one);
         const transfer = await transferOf(operation, one, byFormerRelease());
-        await outcomeOf(runTransfer(world.engineThrough(client, timing), before, transfer));
+        await outcomeOf(engineTransfer.runTransfer(world.engineThrough(client, timing), before, transfer));
         await begin();
         const isMessageFirst = (at % 2 === 0) === (fault === 'crash after');
         if (isMessageFirst) await handle(transfer, byRelease());
@@ -670,9 +691,9 @@ test.each(['move', 'archive'] as const)(
     await tryFaults(
       async ({ client, timing, label }) => {
         const one = reel({ script: 'short' });
-        await createEntity(world.engine, before, one);
+        await engineWrite.createEntity(world.engine, before, one);
         const transfer = await transferOf(operation, one, byFormerRelease());
-        await outcomeOf(runTransfer(dyingAfterLeave(), before, transfer));
+        await outcomeOf(engineTransfer.runTransfer(dyingAfterLeave(), before, transfer));
         await begin();
         await outcomeOf(walk(after, processOf(after, later(world.engineThrough(client, timing)))));
         expect(await walk(after, later(processOf(after))), label).toMatchObject({ stuck: 0 });
@@ -702,22 +723,22 @@ test('rows in the partition of both keys follow, and counts stay, whenever the c
     async ({ client, timing, label }) => {
       box += 1;
       const all: Values[] = [card('0001', 'red'), card('0002', 'green'), card('0003', 'blue')];
-      for (const one of all) await createEntity(world.engine, cardsBefore, one);
-      await expect(createEntity(world.engine, cardsBefore, card('0004', 'white'))).rejects.toMatchObject({
+      for (const one of all) await engineWrite.createEntity(world.engine, cardsBefore, one);
+      await expect(engineWrite.createEntity(world.engine, cardsBefore, card('0004', 'white'))).rejects.toMatchObject({
         code: 'partition-full',
       });
       await beginCards(cardsAfter);
       await outcomeOf(walk(cardsAfter, processOf(cardsAfter, world.engineThrough(client, timing))));
       const engine = later(processOf(cardsAfter));
       const [first, second] = all as [Values, Values, Values];
-      await patchEntity(engine, cardsAfter, first, { color: 'gold', suit: 'coins' });
-      await deleteEntity(engine, cardsAfter, second);
+      await engineWrite.patchEntity(engine, cardsAfter, first, { color: 'gold', suit: 'coins' });
+      await engineWrite.deleteEntity(engine, cardsAfter, second);
       expect(await walk(cardsAfter, engine), label).toMatchObject({ stuck: 0 });
-      await createEntity(processOf(cardsAfter), cardsAfter, { ...second, color: 'red' });
+      await engineWrite.createEntity(processOf(cardsAfter), cardsAfter, { ...second, color: 'red' });
       expect(await expectAllToAgree(cardsAfter), label).toHaveLength(3);
       const given = { box: first.box, color: 'gold' };
       const { color } = cardsAfter.indexes;
-      const found = await readByCopy(processOf(cardsAfter), cardsAfter, color as CopyIndex, given);
+      const found = await engineRead.readByCopy(processOf(cardsAfter), cardsAfter, color as CopyIndex, given);
       expect(found, label).toMatchObject({ id: '0001' });
       await deleteRows('boxes');
     },
@@ -732,11 +753,11 @@ test('rows in the partition of both keys come back from the middle of a move', a
     color,
     suit: 'cups',
   }));
-  for (const one of all) await createEntity(world.engine, cardsBefore, one);
+  for (const one of all) await engineWrite.createEntity(world.engine, cardsBefore, one);
   await beginCards(cardsAfter);
   const [copied, left] = all as [Values, Values, Values];
-  await outcomeOf(moveToKey(dyingAfter('"MovingFrom":'), cardsAfter, copied));
-  await outcomeOf(moveToKey(dyingAfterLeave(), cardsAfter, left));
+  await outcomeOf(engineTransfer.moveToKey(dyingAfter('"MovingFrom":'), cardsAfter, copied));
+  await outcomeOf(engineTransfer.moveToKey(dyingAfterLeave(), cardsAfter, left));
   await beginCards(cardsBack, cardsAfter);
   expect(await walk(cardsBack, later(processOf(cardsBack)))).toMatchObject({ stuck: 0 });
   expect(await expectAllToAgree(cardsBack)).toEqual(expect.arrayContaining(all));
@@ -745,24 +766,24 @@ test('rows in the partition of both keys come back from the middle of a move', a
 test('copied fields reach the entities at both keys', async () => {
   const { makers, models } = modelsAfter;
   const all: Values[] = ['a', 'b', 'c', 'd'].map((code) => ({ series: 'S', code, maker: 'M' }));
-  await createEntity(world.engine, modelsBefore.makers, { maker: 'M', name: 'First' });
-  for (const one of all) await createEntity(world.engine, modelsBefore.models, one);
+  await engineWrite.createEntity(world.engine, modelsBefore.makers, { maker: 'M', name: 'First' });
+  for (const one of all) await engineWrite.createEntity(world.engine, modelsBefore.models, one);
   await guard(modelsBefore.models);
   await guard(models);
   running = models;
   const rename = async (name: string) => {
-    await patchEntity(processOf(models), makers, { maker: 'M' }, { name });
+    await engineWrite.patchEntity(processOf(models), makers, { maker: 'M' }, { name });
     await world.settle();
   };
   const names = () =>
-    Promise.all(all.map(async (one) => (await readEntity(processOf(models), models, one)).values.makerName));
+    Promise.all(all.map(async (one) => (await engineRead.readEntity(processOf(models), models, one)).values.makerName));
   await rename('Second');
   expect(await names()).toEqual(Array(4).fill('Second'));
   await start(models);
   // Two have moved, and one is between its keys.
   const [first, second, third] = all as [Values, Values, Values, Values];
-  for (const one of [first, second]) await moveToKey(world.engine, models, one);
-  await outcomeOf(moveToKey(dyingAfterLeave(), models, third));
+  for (const one of [first, second]) await engineTransfer.moveToKey(world.engine, models, one);
+  await outcomeOf(engineTransfer.moveToKey(dyingAfterLeave(), models, third));
   await rename('Third');
   expect(await walk(models)).toMatchObject({ stuck: 0 });
   expect(await names()).toEqual(Array(4).fill('Third'));
@@ -777,7 +798,7 @@ test('writers at any storage call of the command lose nothing', async () => {
     world,
     async () => {
       const [patched, deleted] = [reel({ script: 'short' }), reel()];
-      for (const one of [patched, deleted]) await createEntity(world.engine, before, one);
+      for (const one of [patched, deleted]) await engineWrite.createEntity(world.engine, before, one);
       await begin();
       const done = new Set<string>();
       const tried = (name: string, write: Promise<unknown>) =>
@@ -789,9 +810,9 @@ test('writers at any storage call of the command lose nothing', async () => {
         act,
         interrupt: async () => {
           const engine = processOf(after);
-          await tried('patched', patchEntity(engine, after, patched, { minutes: 3 }));
-          await tried('deleted', deleteEntity(engine, after, deleted));
-          await tried('created', createEntity(engine, after, patched));
+          await tried('patched', engineWrite.patchEntity(engine, after, patched, { minutes: 3 }));
+          await tried('deleted', engineWrite.deleteEntity(engine, after, deleted));
+          await tried('created', engineWrite.createEntity(engine, after, patched));
         },
         check: async (label) => {
           expect(await walk(after), label).toMatchObject({ stuck: 0 });

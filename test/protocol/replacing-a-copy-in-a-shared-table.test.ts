@@ -1,14 +1,11 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, intraPartitionIndex } from '../../lib/define.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { readRow } from '../../lib/storage/rows.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../lib/testing/index.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { engineCore, engineWrite } from '../kit/engine.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { storageAccounts, storageRows, storageTables } from '../kit/storage.ts';
 
 const { tools } = deploy(
   defineEntity('tools', {
@@ -23,11 +20,11 @@ const { tools } = deploy(
 
 test('a row that another program puts in the place of a copy is not deleted by a write that has read the copy', async () => {
   const memory = createMemoryStorage();
-  const storage = openStorage(memory);
-  await provision(storage, resourcesOf([tools], Date.now()));
-  const engine = createEngine(storage);
+  const storage = storageAccounts.openStorage(memory);
+  await storageTables.provision(storage, operationsModel.resourcesOf([tools], Date.now()));
+  const engine = engineCore.createEngine(storage);
   const key = { shed: 's', tool: 't' };
-  await createEntity(engine, tools, { ...key, size: 'big' });
+  await engineWrite.createEntity(engine, tools, { ...key, size: 'big' });
   const copy = { partitionKey: 's', rowKey: 'size_big_t' };
   let isReplaced = false;
   memory.intercept = async ({ url }, send) => {
@@ -37,8 +34,8 @@ test('a row that another program puts in the place of a copy is not deleted by a
     }
     return send();
   };
-  await patchEntity(engine, tools, key, { size: 'small' }).catch(() => undefined);
+  await engineWrite.patchEntity(engine, tools, key, { size: 'small' }).catch(() => undefined);
   expect(isReplaced).toBe(true);
-  const left = await readRow(storage, { table: 'tools', partition: 's', row: copy.rowKey });
+  const left = await storageRows.readRow(storage, { table: 'tools', partition: 's', row: copy.rowKey });
   expect(left?.properties).toMatchObject({ Foreign: true });
 });

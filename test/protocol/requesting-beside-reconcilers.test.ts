@@ -1,13 +1,9 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { expect, test } from 'vitest';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readByCopy } from '../../lib/engine/read/read-through-index.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
 import { httpClient as shared } from '../../local/walk/known-messages.ts';
 import { customers, employees } from '../fixtures/model.ts';
+import { type Engine, engineConsume, engineRead, engineWrite } from '../kit/engine.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { openWorld, somebody } from '../world.ts';
@@ -44,13 +40,15 @@ function openProcess(): Engine {
 
 const hire = () => {
   const one = somebody();
-  return createEntity(world.queued, employees, one).then(() => one);
+  return engineWrite.createEntity(world.queued, employees, one).then(() => one);
 };
 
 /** Reconciles a new employee. Returns the number of storage calls. */
 async function reconcile(engine: Engine, one: Values, held: Held): Promise<number> {
   const message = await world.take('index-changes', String(one.employeeId));
-  await reconciling.run(held, () => consumeIntent({ engine, entities: [employees, customers], log }, message));
+  await reconciling.run(held, () =>
+    engineConsume.consumeIntent({ engine, entities: [employees, customers], log }, message),
+  );
   return held.calls;
 }
 
@@ -73,14 +71,14 @@ test('no request waits for reconcilers, whichever storage call they wait for', a
     const done = Promise.all(all.map((one, index) => reconcile(engine, one, held[index] ?? holdAt(0, released))));
     try {
       await Promise.all(held.map(({ reached }) => reached.promise));
-      expect((await readEntity(engine, employees, read)).values).toMatchObject({ email: read.email });
-      expect(await readByCopy(engine, employees, emailCompanyWide, { email: read.email })).toMatchObject({
+      expect((await engineRead.readEntity(engine, employees, read)).values).toMatchObject({ email: read.email });
+      expect(await engineRead.readByCopy(engine, employees, emailCompanyWide, { email: read.email })).toMatchObject({
         email: read.email,
       });
-      await createEntity(engine, employees, somebody());
+      await engineWrite.createEntity(engine, employees, somebody());
       // An entity that a reconciler is working on is not locked either.
       const [one = {}] = all;
-      await patchEntity(engine, employees, one, { jobTitle: 'Clerk' });
+      await engineWrite.patchEntity(engine, employees, one, { jobTitle: 'Clerk' });
     } finally {
       release();
       await done;

@@ -1,15 +1,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import { INDEX_CHANGES_QUEUE } from '../../lib/engine/reconcile/intent.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { defineEntity, indexEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
-import { readRow } from '../../lib/storage/rows.ts';
 import { costOfEntity } from '../../local/capacity/entity-cost.ts';
 import { costOf } from '../cost-of.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { definePlaces } from '../kit/define.ts';
+import { engineConsume, engineReconcile, engineWrite } from '../kit/engine.ts';
+import { storageRows } from '../kit/storage.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
 import { expectIndexesToAgree, openWorld } from '../world.ts';
@@ -77,20 +75,22 @@ const changed = ({ number }: Values) => ({ number: `${number}b`, owner: 'bob', s
 
 /** The indexes that have the row of the ticket's entry. */
 async function indexesWith(one: Values): Promise<string[]> {
-  const entries = indexEntriesOf(tickets, one);
-  const rows = await Promise.all(entries.map((entry) => readRow(world.storage, entry)));
+  const entries = definePlaces.indexEntriesOf(tickets, one);
+  const rows = await Promise.all(entries.map((entry) => storageRows.readRow(world.storage, entry)));
   return entries.filter((_, at) => rows[at]).map(({ index }) => index);
 }
 
 test('the writer leaves the entries of the declared indexes to the queue', async () => {
   const one = { ...ticket(), topic: 'alone' };
   // The intent, the claim, the ticket, the confirmation, an entry, the second read, and the message of the rest.
-  const written = await costOf(() => createEntity(world.engine, tickets, one));
+  const written = await costOf(() => engineWrite.createEntity(world.engine, tickets, one));
   expect(written).toBe(7);
   expect(await indexesWith(one)).toEqual(INLINE);
-  const { message, receipt } = await receiveMessage(world.storage, INDEX_CHANGES_QUEUE);
-  const settled = await costOf(() => consumeIntent({ engine: world.engine, entities: [tickets], log }, message));
-  await world.storage.queue(INDEX_CHANGES_QUEUE).deleteMessage(message.id, receipt);
+  const { message, receipt } = await receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE);
+  const settled = await costOf(() =>
+    engineConsume.consumeIntent({ engine: world.engine, entities: [tickets], log }, message),
+  );
+  await world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).deleteMessage(message.id, receipt);
   // The host has received and deleted the message.
   const { tables, queues } = costOfEntity(tickets);
   expect(written + settled + 2).toBe(tables + queues);
@@ -100,21 +100,23 @@ test('the writer leaves the entries of the declared indexes to the queue', async
 
 test('a delete keeps its tombstone until the queue has removed the rest', async () => {
   const one = { ...ticket(), topic: 'deleted' };
-  await createEntity(world.engine, tickets, one);
+  await engineWrite.createEntity(world.engine, tickets, one);
   await world.settle();
-  await deleteEntity(world.engine, tickets, one);
+  await engineWrite.deleteEntity(world.engine, tickets, one);
   const address = { table: 'tickets', partition: 'Red', row: String(one.ticketId) };
-  expect((await readRow(world.storage, address))?.properties).toMatchObject({ EntityType: 'tombstone' });
+  expect((await storageRows.readRow(world.storage, address))?.properties).toMatchObject({ EntityType: 'tombstone' });
   expect(await indexesWith(one)).toEqual(['state', 'topic']);
   await world.settle();
-  expect(await readRow(world.storage, address)).toBeUndefined();
+  expect(await storageRows.readRow(world.storage, address)).toBeUndefined();
   await expectIndexesToAgree(world.storage, tickets);
 });
 
 test('a delete is refused by an index that the writer settles, although another one is behind', async () => {
-  await createEntity(world.engine, owners, { owner: 'ann' });
-  await createEntity(world.engine, badges, { badgeId: 'B1', owner: 'ann' });
-  await expect(deleteEntity(world.engine, owners, { owner: 'ann' })).rejects.toMatchObject({ code: 'referenced' });
+  await engineWrite.createEntity(world.engine, owners, { owner: 'ann' });
+  await engineWrite.createEntity(world.engine, badges, { badgeId: 'B1', owner: 'ann' });
+  await expect(engineWrite.deleteEntity(world.engine, owners, { owner: 'ann' })).rejects.toMatchObject({
+    code: 'referenced',
+  });
 });
 
 testWrites(
@@ -122,7 +124,7 @@ testWrites(
   {
     'a create': creating(tickets),
     'a patch': {
-      act: (engine, one) => patchEntity(engine, tickets, one, changed(one)),
+      act: (engine, one) => engineWrite.patchEntity(engine, tickets, one, changed(one)),
       after: (one) => ({ ...one, ...changed(one) }),
       unanswered: UNANSWERED_INSERT,
     },

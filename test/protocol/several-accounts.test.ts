@@ -3,51 +3,36 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createHttpHeaders, RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { admitGrant } from '../../lib/access/grant.ts';
-import { HOUR_MS } from '../../lib/base/time.ts';
-import { mapValues } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { layersOf } from '../../lib/define/places/placement.ts';
-import { consumeIntent } from '../../lib/engine/consume/consume.ts';
-import { listPoison, recordPoison, replayPage, replayPoison } from '../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { fromContinuation, toContinuation } from '../../lib/engine/read/continuation.ts';
-import { LARGE_CONTAINER } from '../../lib/engine/read/text-blobs.ts';
-import { MESSAGE_VERSION, type Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { listParts } from '../../lib/engine/reconcile/queues.ts';
-import { requestMove, runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
-import { deleteSeries, setCounts } from '../../lib/features/data-series/series-counts.ts';
-import { announceFile } from '../../lib/features/large-entities/attachment.ts';
 import { createRowkey, defineEntity, defineModel, indexEntity, interPartitionIndex, total } from '../../lib/index.ts';
-import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
-import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
-import { markBuilt, startRekey } from '../../lib/operations/model-record.ts';
-import { cleanUp, moveSlots } from '../../lib/operations/move-slots.ts';
-import { readQueueStates } from '../../lib/operations/overview.ts';
-import { readPlacement } from '../../lib/operations/placement.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import { TIMERS } from '../../lib/register-functions.ts';
-import { listBlobs } from '../../lib/storage/append-blobs.ts';
-import { AUDIT_CONTAINER, accountOfBlob } from '../../lib/storage/blob-owner.ts';
-import { listContainer } from '../../lib/storage/blobs.ts';
-import { receiveMessages } from '../../lib/storage/messages.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { readRange, readRow, scanTable, submit } from '../../lib/storage/rows.ts';
-import { ownerOf } from '../../lib/storage/slot-map.ts';
-import { changeSlots } from '../../lib/storage/slot-row.ts';
-import { slotOf } from '../../lib/storage/slots.ts';
-import type { Account, Storage } from '../../lib/storage/storage.ts';
-import { openStorage, queueIn } from '../../lib/storage/storage.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { messageyears as years } from '../fixtures/model.ts';
+import { accessChecks } from '../kit/access.ts';
+import { apiCalls, appFunctions } from '../kit/api.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
+import {
+  engineConsume,
+  engineCore,
+  engineRead,
+  engineReconcile,
+  engineTransfer,
+  engineWrite,
+  type Transfer,
+} from '../kit/engine.ts';
+import { featureFiles, featureSeries } from '../kit/features.ts';
+import { operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
+import {
+  type Account,
+  type Storage,
+  storageAccounts,
+  storageBlobs,
+  storageQueues,
+  storageRows,
+  storageSlots,
+  storageTables,
+} from '../kit/storage.ts';
 import { accountNamed, createAccounts, FAULTS, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { countTurns, createTurnClock } from '../patient-clock.ts';
 import { putAll } from '../put-all.ts';
@@ -86,7 +71,7 @@ const TEXTS = Array.from({ length: 16 }, (_, index) => `text${index}`);
 const declaredReports = defineEntity('reports', {
   schema: z
     .object({ area: z.string(), reportId: z.string() })
-    .extend(mapValues(Object.fromEntries(TEXTS.map((text) => [text, text])), () => z.string().optional())),
+    .extend(baseValues.mapValues(Object.fromEntries(TEXTS.map((text) => [text, text])), () => z.string().optional())),
   table: 'projects',
   key: { partition: '{area}', row: 'report_{reportId}' },
   access,
@@ -95,21 +80,21 @@ const { projects, tasks, reports } = deploy(declaredProjects, declaredTasks, dec
 const entities = [projects, tasks, reports];
 
 async function open(storage: Storage) {
-  await provision(storage, resourcesOf(entities, Date.now()));
+  await storageTables.provision(storage, operationsModel.resourcesOf(entities, Date.now()));
   return openProvisioned(storage);
 }
 
 function openProvisioned(storage: Storage) {
-  const engine = createEngine(storage);
+  const engine = engineCore.createEngine(storage);
   const source = { engine: async () => engine, record: <Result>(_: string, write: () => Promise<Result>) => write() };
   // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
-  return { engine, store: createStore(entities, source) as any };
+  return { engine, store: apiCalls.createStore(entities, source) as any };
 }
 
 /** A text that begins with `what`, whose partition is in the account. */
 async function textIn(storage: Storage, account: string, what: string, table = ''): Promise<string> {
   for (let number = 0; ; number += 1)
-    if ((await ownerOf(storage, `${what}${number}`, table)).name === account) return `${what}${number}`;
+    if ((await storageSlots.ownerOf(storage, `${what}${number}`, table)).name === account) return `${what}${number}`;
 }
 
 /** Starts a process of an app on the accounts. */
@@ -153,7 +138,7 @@ test('takes the same transactions in three accounts as in one', async () => {
   const [one, three] = [createAccounts(), createAccounts()];
   const [alone] = one.openWith(undefined, 0).options;
   if (!alone) throw new Error('There is no account.');
-  const inOne = await costsOf(openStorage(alone), one);
+  const inOne = await costsOf(storageAccounts.openStorage(alone), one);
   expect(await costsOf(three.open(), three)).toEqual(inOne);
   expect(inOne).toMatchObject({ get: 1, range: 1, index: 1 });
 });
@@ -166,19 +151,20 @@ test('deletes children by the queue that would fill a transaction without its fe
   await store.projects.create({ ...project, title: 'Bridge', code: 'c1' });
   const all = Array.from({ length: 99 }, (_, index) => ({ ...project, task: `t${index}` }));
   await putAll(engine, tasks, all);
-  const owner = (await ownerOf(storage, 'north')) as Account;
+  const owner = (await storageSlots.ownerOf(storage, 'north')) as Account;
   const move = { move: '!m1', to: 'third' } as const;
-  await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', ...move }));
-  const late = createEngine(openAll());
-  const operationId = await deleteEntity(late, projects, project);
+  await storageSlots.changeSlots(owner, [storageSlots.slotOf('north')], () => ({ phase: 'fencing', ...move }));
+  const late = engineCore.createEngine(openAll());
+  const operationId = await engineWrite.deleteEntity(late, projects, project);
   expect(operationId).toBeDefined();
-  for (const part of listParts(late))
-    for (const { text } of await receiveMessages(late.storage, part, { limit: 32, hiddenFor: 60 }))
-      if (JSON.parse(text).operationId === operationId) await runTransfer(late, projects, JSON.parse(text) as Transfer);
+  for (const part of engineReconcile.listParts(late))
+    for (const { text } of await storageQueues.receiveMessages(late.storage, part, { limit: 32, hiddenFor: 60 }))
+      if (JSON.parse(text).operationId === operationId)
+        await engineTransfer.runTransfer(late, projects, JSON.parse(text) as Transfer);
   expect(
-    await readOperation(late, { entity: 'projects', operation: 'delete', operationId: operationId ?? '' }),
+    await engineWrite.readOperation(late, { entity: 'projects', operation: 'delete', operationId: operationId ?? '' }),
   ).toEqual(expect.objectContaining({ status: 'succeeded' }));
-  const { rows } = await readRange(late.storage, { table: 'projects', partition: 'north', from: '' });
+  const { rows } = await storageRows.readRange(late.storage, { table: 'projects', partition: 'north', from: '' });
   expect(rows.filter(({ properties }) => properties.EntityType === 'tasks')).toEqual([]);
 });
 
@@ -195,8 +181,8 @@ test('deletes what it leaves to nobody else, also if a move has given it another
   const { cars } = deploy(declared);
   const { open: openAll, memories } = createAccounts();
   const storage = openAll() as Several;
-  await provision(storage, resourcesOf([cars, years], Date.now()));
-  const engine = createEngine(storage);
+  await storageTables.provision(storage, operationsModel.resourcesOf([cars, years], Date.now()));
+  const engine = engineCore.createEngine(storage);
   const moved = new Set<string>();
   for (const memory of memories)
     memory.intercept = async (request, send) => {
@@ -205,22 +191,26 @@ test('deletes what it leaves to nobody else, also if a move has given it another
       const etag = request.headers.get('if-match') ?? '*';
       if (request.method !== 'DELETE' || etag === '*' || moved.has(request.url)) return send();
       moved.add(request.url);
-      const found = await readRow(storage, { table, partition, row });
+      const found = await storageRows.readRow(storage, { table, partition, row });
       // As the copy of a move.
-      if (found) await submit(storage, { ...found, actions: [{ kind: 'upsert', row, properties: found.properties }] });
+      if (found)
+        await storageRows.submit(storage, {
+          ...found,
+          actions: [{ kind: 'upsert', row, properties: found.properties }],
+        });
       return send();
     };
   const log = { warn: vi.fn(), error: vi.fn() };
   const worker = createQueueWorker({ engine, entities: [cars], log }, { lastLogged: () => '' });
-  await createEntity(engine, cars, { yard: 'north', plate: 'p1', owner: 'May' });
-  await requestMove(engine, cars, { yard: 'north', plate: 'p1' }, { yard: 'south' });
+  await engineWrite.createEntity(engine, cars, { yard: 'north', plate: 'p1', owner: 'May' });
+  await engineTransfer.requestMove(engine, cars, { yard: 'north', plate: 'p1' }, { yard: 'south' });
   while ((await worker.handleVisible()) > 0);
-  await deleteEntity(engine, cars, { yard: 'south', plate: 'p1' });
-  await setCounts(engine, years, { employeeId: '000001', year: 2026 }, slots({ 1: 5, 366: 7 }));
-  await deleteSeries(engine, years, { employeeId: '000001', year: 2026 }, { ifMatch: '*' });
+  await engineWrite.deleteEntity(engine, cars, { yard: 'south', plate: 'p1' });
+  await featureSeries.setCounts(engine, years, { employeeId: '000001', year: 2026 }, slots({ 1: 5, 366: 7 }));
+  await featureSeries.deleteSeries(engine, years, { employeeId: '000001', year: 2026 }, { ifMatch: '*' });
   const left = await Promise.all(
     ['cars', 'carsbyowner', 'carsperyard', years.table].map(
-      async (table) => (await scanTable(storage, { table, limit: 10 })).rows,
+      async (table) => (await storageRows.scanTable(storage, { table, limit: 10 })).rows,
     ),
   );
   expect(left.flat()).toEqual([]);
@@ -230,18 +220,22 @@ test('deletes what it leaves to nobody else, also if a move has given it another
   expect(log.warn).not.toHaveBeenCalled();
 
   const message = { queue: 'index-changes', id: 'm1', attempts: 5, insertedAt: Date.now(), body: {} };
-  await recordPoison(engine, message, 'It fails.');
-  const [poison] = (await listPoison(engine, { limit: 10 })).items;
-  await replayPoison(engine, poison?.id ?? '');
-  expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
+  await engineConsume.recordPoison(engine, message, 'It fails.');
+  const [poison] = (await engineConsume.listPoison(engine, { limit: 10 })).items;
+  await engineConsume.replayPoison(engine, poison?.id ?? '');
+  expect((await engineConsume.listPoison(engine, { limit: 10 })).items).toEqual([]);
 });
 
 test('rejects a transaction that has no room for the fence of a move, and executes the largest other one', async () => {
   const { open: openAll } = createAccounts([...NAMES]);
   const storage = openAll();
   await open(storage);
-  const owner = (await ownerOf(storage, 'north')) as Account;
-  await changeSlots(owner, [slotOf('north')], () => ({ phase: 'fencing', move: '!m1', to: 'third' }));
+  const owner = (await storageSlots.ownerOf(storage, 'north')) as Account;
+  await storageSlots.changeSlots(owner, [storageSlots.slotOf('north')], () => ({
+    phase: 'fencing',
+    move: '!m1',
+    to: 'third',
+  }));
   const { store } = openProvisioned(openAll());
   const put = (count: number, last: object = {}, texts: object = {}) => {
     const actions = Array.from({ length: count }, (_, index) => ({
@@ -276,14 +270,14 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   const all = openAll() as Several;
   await open(all);
   const timing = {
-    ...MOVE_TIMING,
+    ...operationsMove.MOVE_TIMING,
     leaseMs: 100,
     lateMs: 50,
     holdMs: 5_000,
     keepMs: 0,
   };
-  const options = { resources: resourcesOf(entities, Date.now()), timing };
-  const placed = layersOf({
+  const options = { resources: operationsModel.resourcesOf(entities, Date.now()), timing };
+  const placed = definePlaces.layersOf({
     list: entities,
     placement: {
       acme: { keys: ['acme'], account: 'second' },
@@ -318,16 +312,23 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
   for (const key of withNotes)
     await openProvisioned(openAll()).store.projects.create({ ...key, title: 'Bridge', code: `of ${key.area}`, notes });
   const largeIn = (account: string) =>
-    Array.fromAsync(listContainer(accountNamed(all, account), LARGE_CONTAINER), ({ metadata }) => metadata.partition);
+    Array.fromAsync(
+      storageBlobs.listContainer(accountNamed(all, account), engineRead.LARGE_CONTAINER),
+      ({ metadata }) => metadata.partition,
+    );
   // Entities of all areas and titles, before the move and beside it.
   await Promise.race([traffic, vi.waitUntil(() => count > 5, { timeout: 60_000 })]);
   const before = count;
-  await arrangeLayers(all, placed, options);
-  await moveSlots(all, planLayers(await readPlacement(all.accounts), placed), options);
+  await operationsMove.arrangeLayers(all, placed, options);
+  await operationsMove.moveSlots(
+    all,
+    operationsMove.planLayers(await operationsMove.readPlacement(all.accounts), placed),
+    options,
+  );
   expect(count).toBeGreaterThan(before);
   isOver = true;
   await traffic;
-  await cleanUp(all, options);
+  await operationsMove.cleanUp(all, options);
   expect(await partitionsOf('first')).toEqual([]);
   expect(await partitionsOf('second')).toEqual(['projects/acme', 'projects/acme_2']);
   expect((await partitionsOf('third')).filter((place) => !/by(code)|^projects\//.test(place))).toEqual(
@@ -339,16 +340,23 @@ test('brings entities with their indexes, and a tenant, to accounts of their own
     ['north'],
   ]);
   const accountToUpload = async (area: string) => {
-    const { blob } = announceFile(projects, { area, projectId: 'p0' }, 'plan', { type: 'image/png', bytes: 90 });
-    return (await accountOfBlob(openAll(), blob)) as Account;
+    const { blob } = featureFiles.announceFile(projects, { area, projectId: 'p0' }, 'plan', {
+      type: 'image/png',
+      bytes: 90,
+    });
+    return (await storageBlobs.accountOfBlob(openAll(), blob)) as Account;
   };
   expect((await accountToUpload('acme')).name).toBe('second');
   expect((await accountToUpload('acmeco')).name).toBe('third');
   for (const entity of entities) expect((await compareStored(openAll(), entity)).differences).toEqual([]);
-  await arrangeLayers(all, [], options);
+  await operationsMove.arrangeLayers(all, [], options);
   for (const name of ['work', 'acme'])
-    await moveSlots(all, planToLayer0(await readPlacement(all.accounts), name), options);
-  await cleanUp(all, options);
+    await operationsMove.moveSlots(
+      all,
+      operationsMove.planToLayer0(await operationsMove.readPlacement(all.accounts), name),
+      options,
+    );
+  await operationsMove.cleanUp(all, options);
   const { store } = openProvisioned(openAll());
   expect(await Array.fromAsync(store.projects.range({ area: 'acme' }))).toHaveLength(Math.ceil(count / areas.length));
   for (const key of withNotes) expect((await store.projects.get(key)).values.notes).toBe(notes);
@@ -378,7 +386,7 @@ test.concurrent.each(AWAY)(
       `the account ${away} does not respond`,
     );
     await expect(Array.fromAsync(store.projects.by.title({ title }))).rejects.toThrow(`the account ${away}`);
-    const check = verifyPage(createEngine(openAll()), projects, { top: 9, repair: false });
+    const check = operationsCheck.verifyPage(engineCore.createEngine(openAll()), projects, { top: 9, repair: false });
     await expect(check).rejects.toThrow(`the account ${away} does not respond`);
   },
 );
@@ -389,12 +397,12 @@ test.concurrent.each(AWAY)(
     const { open: openAll, stopped } = createAccounts();
     const storage = openAll();
     const { engine, store } = await open(storage);
-    await provision(storage, { tables: ['poison'], queues: [], containers: [] });
+    await storageTables.provision(storage, { tables: ['poison'], queues: [], containers: [] });
     const area = await textIn(storage, there, 'area');
     const title = await textIn(storage, away, 'title');
     stopped.add(away);
     await store.projects.create({ area, projectId: 'p1', title, code: await textIn(storage, there, 'code') });
-    const queue = queueIn(accountNamed(storage as Several, there), 'index-changes');
+    const queue = storageAccounts.queueIn(accountNamed(storage as Several, there), 'index-changes');
     const indexEntries = [
       { index: 'title', table: 'projectsbytitle', partition: title, row: `${area}_p1` },
       { index: 'list', table: 'projectlists', partition: title, row: 'all', member: `${area}_p1` },
@@ -403,12 +411,18 @@ test.concurrent.each(AWAY)(
     const warnings: string[] = [];
     const errors: string[] = [];
     const log = { warn: (line: string) => void warnings.push(line), error: (line: string) => void errors.push(line) };
-    const work = { version: MESSAGE_VERSION, intent: 'i1', entity: 'projects', table: 'projects', items };
+    const work = {
+      version: engineReconcile.MESSAGE_VERSION,
+      intent: 'i1',
+      entity: 'projects',
+      table: 'projects',
+      items,
+    };
     const deliver = (hours: number, id = 'm1') => {
-      const since = Date.now() - hours * HOUR_MS;
+      const since = Date.now() - hours * baseValues.HOUR_MS;
       const body = { ...work, history: { id, since, attempts: 0, waits: hours * 12 } };
       const message = { queue, id, attempts: 1, insertedAt: since, body };
-      return consumeIntent({ engine: createEngine(openAll()), entities, log }, message);
+      return engineConsume.consumeIntent({ engine: engineCore.createEngine(openAll()), entities, log }, message);
     };
     for (const hours of [0, 1, 12, 23]) await deliver(hours);
     const why = expect.stringContaining(`the account ${away} does not respond`);
@@ -422,17 +436,21 @@ test.concurrent.each(AWAY)(
       );
     expect(errors).toEqual([why, why, why]);
     stopped.clear();
-    expect((await listPoison(engine, { limit: 10 })).items.map(({ id }) => id.split('_')[1]).sort()).toEqual(
-      recorded.toSorted(),
-    );
+    expect(
+      (await engineConsume.listPoison(engine, { limit: 10 })).items.map(({ id }) => id.split('_')[1]).sort(),
+    ).toEqual(recorded.toSorted());
     expect((await compareStored(openAll(), projects)).differences).not.toEqual([]);
-    const { replayed } = await replayPage(engine, { limit: 10, queue: 'index-changes', reason: `the account ${away}` });
+    const { replayed } = await engineConsume.replayPage(engine, {
+      limit: 10,
+      queue: 'index-changes',
+      reason: `the account ${away}`,
+    });
     expect(replayed).toHaveLength(3);
-    expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
-    const sent = await receiveMessages(storage, queue, { limit: 32, hiddenFor: 60 });
+    expect((await engineConsume.listPoison(engine, { limit: 10 })).items).toEqual([]);
+    const sent = await storageQueues.receiveMessages(storage, queue, { limit: 32, hiddenFor: 60 });
     for (const { id, insertedAt, text } of sent) {
       const message = { queue, id, insertedAt, attempts: 1, body: JSON.parse(text) };
-      await consumeIntent({ engine: createEngine(openAll()), entities, log }, message);
+      await engineConsume.consumeIntent({ engine: engineCore.createEngine(openAll()), entities, log }, message);
     }
     expect(await Array.fromAsync(store.projects.by.title({ title }))).toHaveLength(1);
     expect((await compareStored(openAll(), projects)).differences).toEqual([]);
@@ -472,7 +490,11 @@ test.concurrent.each(NAMES)(
     // The audit log is in the first account, and goes on in another one.
     for (const name of NAMES.filter((other) => other !== away)) await store.notes.create(await project(name, 'p2'));
     const readLog = () =>
-      readChanges(createEngine(openAll()), { from: Date.now() - HOUR_MS, to: Date.now() + 1, limit: 99 });
+      operationsCheck.readChanges(engineCore.createEngine(openAll()), {
+        from: Date.now() - baseValues.HOUR_MS,
+        to: Date.now() + 1,
+        limit: 99,
+      });
     const recorded = async () => (await readLog()).items.map(({ row }) => row).sort();
     await expect(recorded()).rejects.toThrow(`the account ${away} does not respond`);
     stopped.clear();
@@ -481,7 +503,7 @@ test.concurrent.each(NAMES)(
     expect(await recorded()).toHaveLength(6);
     const [first, second] = await Promise.all(
       (openAll() as Several).accounts.list.map((account) =>
-        listBlobs(account, { container: AUDIT_CONTAINER, prefix: '' }),
+        storageBlobs.listBlobs(account, { container: storageBlobs.AUDIT_CONTAINER, prefix: '' }),
       ),
     );
     // The hour, which each process begins a blob for, may end meanwhile.
@@ -505,7 +527,7 @@ test.concurrent.each(AWAY)(
     const callerIn = async (account: string) => {
       for (let number = 0; ; number += 1) {
         const partition = `requests-${hash('sha256', `caller${number}`)}`;
-        if ((await ownerOf(storage, partition, 'system')).name === account)
+        if ((await storageSlots.ownerOf(storage, partition, 'system')).name === account)
           return app.store.as({ subject: `caller${number}`, roles: ['hr'], claims: {} });
       }
     };
@@ -611,7 +633,7 @@ test.concurrent.each(AWAY)(
     const second = { ...key, visitId: 'v2' };
     await within(away === 'first' ? 20 : 9, store.visits.create({ ...second, title }));
     expect(await within(4, store.visits.get(second))).toBeDefined();
-    const { away: named } = await within(9, readQueueStates(createEngine(accounts.open())));
+    const { away: named } = await within(9, operationsCheck.readQueueStates(engineCore.createEngine(accounts.open())));
     expect(named).toEqual([away]);
     clock.stop();
     held.resolve();
@@ -637,10 +659,14 @@ test.concurrent.each(NAMES)('timers that need %s do their work at a later run', 
   await app.provision();
   const area = await textIn(openAll(), away, 'area');
   for (const entity of ['calls', 'visits'])
-    await app.store[entity].create({ area, visitId: 'v1', until: new Date(Date.now() - HOUR_MS).toISOString() });
+    await app.store[entity].create({
+      area,
+      visitId: 'v1',
+      until: new Date(Date.now() - baseValues.HOUR_MS).toISOString(),
+    });
   const lines: string[] = [];
   const log = (line: string) => void lines.push(line);
-  const run = (timer: string) => TIMERS[timer]?.run(app.runtime, { log, warn: log, error: log } as never);
+  const run = (timer: string) => appFunctions.TIMERS[timer]?.run(app.runtime, { log, warn: log, error: log } as never);
   const timers = ['expire', 'verify', 'collect-orphans'];
   stopped.add(away);
   for (const timer of timers) await expect(run(timer)).rejects.toThrow(`the account ${away} does not respond`);
@@ -679,8 +705,12 @@ test.concurrent.each([
     points.map(async ({ at, when }) => {
       const { memoryOf, openWith, stopped } = createAccounts();
       const options = { accounts: openWith(undefined, 0).options, containers: placed ? { audit: placed } : {} };
-      const engine = createEngine(openStorage(options));
-      await provision(engine.storage, { tables: [], queues: [], containers: [AUDIT_CONTAINER] });
+      const engine = engineCore.createEngine(storageAccounts.openStorage(options));
+      await storageTables.provision(engine.storage, {
+        tables: [],
+        queues: [],
+        containers: [storageBlobs.AUDIT_CONTAINER],
+      });
       const memory = memoryOf(own);
       let calls = 0;
       memory.intercept = async (request, execute) => {
@@ -690,12 +720,16 @@ test.concurrent.each([
         if (calls === at && when === 'after') await execute();
         throw new RestError('The connection was reset.', { code: 'ECONNRESET', request });
       };
-      const log = createAuditLog(engine);
+      const log = operationsCheck.createAuditLog(engine);
       await log.append([{ ...change, ...address, at: new Date().toISOString() } as never]);
       expect(calls).toBe(at);
       stopped.clear();
       memory.intercept = undefined;
-      const { items } = await readChanges(engine, { from: Date.now() - HOUR_MS, to: Date.now() + 1, limit: 9 });
+      const { items } = await operationsCheck.readChanges(engine, {
+        from: Date.now() - baseValues.HOUR_MS,
+        to: Date.now() + 1,
+        limit: 9,
+      });
       expect(items.map(({ id }) => id)).toEqual(['c1']);
     }),
   );
@@ -704,9 +738,10 @@ test.concurrent.each([
 test('a process with the recorded model starts while any account is away, and another one needs all', async () => {
   const { open: openAll, stopped, requests } = createAccounts();
   const { engine } = await open(openAll());
-  const start = (list: readonly Entity[] = entities) => guardModel(createEngine(openAll()), list, undefined);
-  await guardModel(engine, entities, undefined);
-  const owner = (await ownerOf(engine.storage, 'model')) as Account;
+  const start = (list: readonly Entity[] = entities) =>
+    operationsModel.guardModel(engineCore.createEngine(openAll()), list, undefined);
+  await operationsModel.guardModel(engine, entities, undefined);
+  const owner = (await storageSlots.ownerOf(engine.storage, 'model')) as Account;
   const other = deploy(
     defineEntity('notes', {
       schema: z.object({ area: z.string(), note: z.string() }),
@@ -739,10 +774,10 @@ test('a process with the recorded model starts while any account is away, and an
 test('issues no grant while the account of the revocations is away', async () => {
   const { open: openAll, stopped } = createAccounts();
   const { engine } = await open(openAll());
-  const owner = await ownerOf(engine.storage, 'revoked-grants', 'system');
+  const owner = await storageSlots.ownerOf(engine.storage, 'revoked-grants', 'system');
   for (const name of NAMES) {
     stopped.add(name);
-    const grant = admitGrant(createEngine(openAll()), 'ann');
+    const grant = accessChecks.admitGrant(engineCore.createEngine(openAll()), 'ann');
     if (name === owner.name) await expect(grant).rejects.toThrow(`the account ${name} does not respond`);
     else expect(await grant).toBeGreaterThan(0);
     stopped.clear();
@@ -752,21 +787,22 @@ test('issues no grant while the account of the revocations is away', async () =>
 test('continues a page in a new process while any account is away', async () => {
   const { open: openAll, stopped } = createAccounts();
   await open(openAll());
-  const token = await toContinuation(openAll(), 'a query', { row: 'r' });
+  const token = await engineRead.toContinuation(openAll(), 'a query', { row: 'r' });
   for (const name of NAMES) {
     stopped.add(name);
-    expect(await fromContinuation(openAll(), 'a query', token)).toEqual({ row: 'r' });
-    const other = await toContinuation(openAll(), 'a query', { row: 's' });
+    expect(await engineRead.fromContinuation(openAll(), 'a query', token)).toEqual({ row: 'r' });
+    const other = await engineRead.toContinuation(openAll(), 'a query', { row: 's' });
     stopped.clear();
-    expect(await fromContinuation(openAll(), 'a query', other)).toEqual({ row: 's' });
+    expect(await engineRead.fromContinuation(openAll(), 'a query', other)).toEqual({ row: 's' });
   }
 });
 
 test('a start after a changed model, or while entities begin to move to another key, finds no copy of before', async () => {
   const { open: openAll, stopped } = createAccounts();
   const { engine } = await open(openAll());
-  const owner = (await ownerOf(engine.storage, 'model')) as Account;
-  const start = (list: readonly Entity[]) => guardModel(createEngine(openAll()), list, undefined);
+  const owner = (await storageSlots.ownerOf(engine.storage, 'model')) as Account;
+  const start = (list: readonly Entity[]) =>
+    operationsModel.guardModel(engineCore.createEngine(openAll()), list, undefined);
   const startWithoutOwner = async (list: readonly Entity[]) => {
     stopped.add(owner.name);
     return start(list).finally(() => stopped.clear());
@@ -779,40 +815,40 @@ test('a start after a changed model, or while entities begin to move to another 
   for (const name of NAMES.filter((each) => each !== owner.name)) {
     stopped.add(name);
     expect(await start([projects])).toContainEqual(expect.stringContaining('The entity tasks is no longer'));
-    await expect(startRekey(engine, tasks)).rejects.toThrow(`the account ${name} does not respond`);
+    await expect(operationsModel.startRekey(engine, tasks)).rejects.toThrow(`the account ${name} does not respond`);
     stopped.clear();
   }
   await start(entities);
-  await startRekey(engine, tasks);
-  await markBuilt(engine, tasks, 'none');
+  await operationsModel.startRekey(engine, tasks);
+  await operationsModel.markBuilt(engine, tasks, 'none');
   await expect(startWithoutOwner(entities)).rejects.toThrow('does not respond');
   // The next start fills the copies again, and the commands that end something keep them.
   await start(entities);
-  await markBuilt(engine, projects, 'none');
+  await operationsModel.markBuilt(engine, projects, 'none');
   await startWithoutOwner(entities);
 });
 
 test('a crash or a lost reply at any call of a start leaves no copy of another model than the recorded one', async () => {
   const { open: openAll, openWith, stopped } = createAccounts();
   const { engine } = await open(openAll());
-  const owner = (await ownerOf(engine.storage, 'model')) as Account;
+  const owner = (await storageSlots.ownerOf(engine.storage, 'model')) as Account;
   const models = [[projects], entities];
-  for (const list of models) await guardModel(createEngine(openAll()), list, undefined);
+  for (const list of models) await operationsModel.guardModel(engineCore.createEngine(openAll()), list, undefined);
   for (const fault of FAULTS)
     for (let [at, isOver] = [1, false]; !isOver; at += 1) {
       const [next, before] = at % 2 === 0 ? [entities, [projects]] : [[projects], entities];
       const { storage, countCalls } = openWith(fault, at);
-      await guardModel(createEngine(storage), next, undefined).catch(() => undefined);
+      await operationsModel.guardModel(engineCore.createEngine(storage), next, undefined).catch(() => undefined);
       isOver = countCalls() < at;
       stopped.add(owner.name);
       const starts = await Promise.allSettled(
-        [next, before].map((list) => guardModel(createEngine(openAll()), list, undefined)),
+        [next, before].map((list) => operationsModel.guardModel(engineCore.createEngine(openAll()), list, undefined)),
       );
       stopped.clear();
       expect(starts.filter(({ status }) => status === 'fulfilled').length).toBeLessThan(2);
-      await guardModel(createEngine(openAll()), next, undefined);
+      await operationsModel.guardModel(engineCore.createEngine(openAll()), next, undefined);
       stopped.add(owner.name);
-      expect(await guardModel(createEngine(openAll()), next, undefined)).toHaveLength(1);
+      expect(await operationsModel.guardModel(engineCore.createEngine(openAll()), next, undefined)).toHaveLength(1);
       stopped.clear();
     }
 });

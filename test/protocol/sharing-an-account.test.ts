@@ -1,32 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { grantFor } from '../../lib/access/grant.ts';
-import { DAY_MS, HOUR_MS } from '../../lib/base/time.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { consumePoison } from '../../lib/engine/consume/consume.ts';
-import { drainQueues } from '../../lib/engine/consume/drain.ts';
-import { listPoison } from '../../lib/engine/consume/poison.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createBlobName, toReferrer } from '../../lib/engine/read/text-blobs.ts';
-import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
-import { expireEntities } from '../../lib/features/expiry/expiry.ts';
-import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
-import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { defineEntity, type Values } from '../../lib/index.ts';
-import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import { listContainer, signBlobUrl, UPLOAD_PERMISSIONS, writeBlob } from '../../lib/storage/blobs.ts';
-import { compareResources, createTable, listTables } from '../../lib/storage/provision.ts';
-import { tryAction } from '../../lib/storage/rows.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
-import { rowUrl, tableSasSigner } from '../../lib/storage/table-sas.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { employees, logins, model } from '../fixtures/model.ts';
+import { accessChecks } from '../kit/access.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces } from '../kit/define.ts';
+import { engineConsume, engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { featureFiles, featureUpkeep } from '../kit/features.ts';
+import { operationsCheck, operationsModel } from '../kit/operations.ts';
+import { storageAccounts, storageBlobs, storageKeys, storageRows, storageTables } from '../kit/storage.ts';
 import { countedMetrics } from '../metrics.ts';
 import { log } from '../silent-log.ts';
 import { testStorage } from '../storage.ts';
@@ -76,10 +62,10 @@ async function expectOthersUnchanged(
 }
 
 const counted = countedMetrics();
-const account = openStorage({ connectionString: testStorage(import.meta.url) });
+const account = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
 
 test('every table, queue and container has the prefix of its app, and the declared name without one', async () => {
-  const { tables, queues, containers } = resourcesOf([...model.list, notes, blogins], Date.now());
+  const { tables, queues, containers } = operationsModel.resourcesOf([...model.list, notes, blogins], Date.now());
   const names = async (listed: AsyncIterable<{ name?: string }>) =>
     (await Array.fromAsync(listed, ({ name = '' }) => name)).toSorted();
   const expected = (own: readonly string[], separator: string) =>
@@ -90,14 +76,18 @@ test('every table, queue and container has the prefix of its app, and the declar
 });
 
 test('what is missing is named as the account would have it', async () => {
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) }, 'gone');
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) }, 'gone');
   const wanted = { tables: ['notes'], queues: ['transfers'], containers: ['large'] };
-  expect((await compareResources(storage, wanted)).missing).toEqual([
+  expect((await storageTables.compareResources(storage, wanted)).missing).toEqual([
     'table gone0notes',
     'queue gone-transfers',
     'container gone-large',
   ]);
-  const write = tryAction(storage, { table: 'notes', partition: 'p' }, { kind: 'insert', row: 'r', properties: {} });
+  const write = storageRows.tryAction(
+    storage,
+    { table: 'notes', partition: 'p' },
+    { kind: 'insert', row: 'r', properties: {} },
+  );
   await expect(write).rejects.toMatchObject({
     code: 'not-provisioned',
     message: expect.stringContaining('table gone0notes'),
@@ -107,7 +97,7 @@ test('what is missing is named as the account would have it', async () => {
 test('the same entity in each app has its own values, unique index rows and messages', async () => {
   const one = somebody({ department: 'Shared' });
   const write = async ({ queued }: World, prefix: Prefix) =>
-    createEntity(queued, employees, { ...one, firstName: `of ${prefix}` });
+    engineWrite.createEntity(queued, employees, { ...one, firstName: `of ${prefix}` });
   await inEach(write);
   for (const prefix of PREFIXES) {
     await expectOthersUnchanged(
@@ -116,7 +106,7 @@ test('the same entity in each app has its own values, unique index rows and mess
       () => worldOf(prefix).settle(),
     );
     const { engine, storage } = worldOf(prefix);
-    expect((await readEntity(engine, employees, one)).values).toMatchObject({ firstName: `of ${prefix}` });
+    expect((await engineRead.readEntity(engine, employees, one)).values).toMatchObject({ firstName: `of ${prefix}` });
     expect(await rowsOf(storage, 'employeesbyemail')).toMatchObject([{ firstName: `of ${prefix}` }]);
     await expectIndexesToAgree(storage, employees);
   }
@@ -124,17 +114,18 @@ test('the same entity in each app has its own values, unique index rows and mess
 
 test('an archive and a delete in one app leave the entity of the others', async () => {
   const [archived, deleted] = [somebody({ department: 'Left' }), somebody({ department: 'Left' })];
-  const there = (one: Values) => async (world: World) => (await readEntity(world.engine, employees, one)).values;
+  const there = (one: Values) => async (world: World) =>
+    (await engineRead.readEntity(world.engine, employees, one)).values;
   await inEach(async ({ engine, settle }) => {
-    for (const one of [archived, deleted]) await createEntity(engine, employees, one);
+    for (const one of [archived, deleted]) await engineWrite.createEntity(engine, employees, one);
     await settle();
   });
   await expectOthersUnchanged('a', there(archived), async () => {
-    await requestArchive(worldOf('a').engine, employees, archived, undefined);
+    await engineTransfer.requestArchive(worldOf('a').engine, employees, archived, undefined);
     await worldOf('a').settle();
   });
   await expectOthersUnchanged('ab', there(deleted), async () => {
-    await deleteEntity(worldOf('ab').engine, employees, deleted, {});
+    await engineWrite.deleteEntity(worldOf('ab').engine, employees, deleted, {});
     await worldOf('ab').settle();
   });
   expect(await Promise.all(PREFIXES.map((prefix) => countOf(prefix, 'formeremployees')))).toEqual([0, 1, 0, 0]);
@@ -146,21 +137,21 @@ async function countOf(prefix: Prefix, table: string): Promise<number> {
 }
 
 describe('the timers of one app', () => {
-  const old = new Date(Date.now() - 90 * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '');
+  const old = new Date(Date.now() - 90 * baseValues.DAY_MS).toISOString().slice(0, 10).replaceAll('-', '');
   /** Without a prefix, a listing may have tables of the prefix `logins`. */
   const periods = async ({ storage }: World) =>
-    (await Promise.all([logins, blogins].map(({ table }) => listTables(storage, table))))
+    (await Promise.all([logins, blogins].map(({ table }) => storageTables.listTables(storage, table))))
       .flat()
       .filter((name) => /^b?logins\d{8}$/.test(name));
 
   test.each(PREFIXES)('drop old tables of their own periods only: prefix "%s"', async (prefix) => {
     await inEach(async ({ storage }) => {
-      for (const entity of [logins, blogins]) await createTable(storage, `${entity.table}${old}`);
+      for (const entity of [logins, blogins]) await storageTables.createTable(storage, `${entity.table}${old}`);
     });
     await expectOthersUnchanged(prefix, periods, async () => {
       const { engine } = worldOf(prefix);
       for (const entity of [logins, blogins])
-        expect(await rollPeriods(engine, entity)).toMatchObject({ dropped: [`${entity.table}${old}`] });
+        expect(await featureUpkeep.rollPeriods(engine, entity)).toMatchObject({ dropped: [`${entity.table}${old}`] });
     });
     const left = await periods(worldOf(prefix));
     expect(left).not.toEqual([]);
@@ -169,13 +160,15 @@ describe('the timers of one app', () => {
 
   test.each(PREFIXES)('expire their own entities only: prefix "%s"', async (prefix) => {
     const one = { board: 'shared', noteId: randomUUID() };
-    await inEach(({ engine }) => createEntity({ ...engine, now: () => Date.now() - 5 * DAY_MS }, notes, one));
+    await inEach(({ engine }) =>
+      engineWrite.createEntity({ ...engine, now: () => Date.now() - 5 * baseValues.DAY_MS }, notes, one),
+    );
     await expectOthersUnchanged(
       prefix,
       async ({ storage }) => [await rowsOf(storage, 'notes'), await rowsOf(storage, 'notesexpiry')],
       async () => {
         const { engine, settle } = worldOf(prefix);
-        await expireEntities(engine, notes, { until: Number.POSITIVE_INFINITY });
+        await featureUpkeep.expireEntities(engine, notes, { until: Number.POSITIVE_INFINITY });
         await settle();
       },
     );
@@ -183,20 +176,24 @@ describe('the timers of one app', () => {
   });
 
   test.each(PREFIXES)('delete their own orphans only: prefix "%s"', async (prefix) => {
-    const photos = ({ storage }: World) => Array.fromAsync(listContainer(storage, 'photos'), ({ name }) => name);
+    const photos = ({ storage }: World) =>
+      Array.fromAsync(storageBlobs.listContainer(storage, 'photos'), ({ name }) => name);
     const one = somebody({ department: 'Pictured' });
-    const address = addressOf(employees, one);
-    const orphan = { container: 'photos', name: createBlobName(address, 'photo') };
+    const address = definePlaces.addressOf(employees, one);
+    const orphan = { container: 'photos', name: engineRead.createBlobName(address, 'photo') };
     await inEach(async ({ engine, storage }) => {
-      await createEntity(engine, employees, one);
-      await putAttachment(engine, { entity: employees, key: one, field: 'photo' }, PNG);
-      await writeBlob(storage, orphan, PNG, { type: 'image/png', metadata: toReferrer(address) });
+      await engineWrite.createEntity(engine, employees, one);
+      await featureFiles.putAttachment(engine, { entity: employees, key: one, field: 'photo' }, PNG);
+      await storageBlobs.writeBlob(storage, orphan, PNG, {
+        type: 'image/png',
+        metadata: engineRead.toReferrer(address),
+      });
     });
     await expectOthersUnchanged(prefix, photos, async () => {
       const { engine } = worldOf(prefix);
-      await collectAllOrphans({ ...engine, now: () => Date.now() + 2 * DAY_MS }, model.list);
+      await collectAllOrphans({ ...engine, now: () => Date.now() + 2 * baseValues.DAY_MS }, model.list);
     });
-    const photo = (await readEntity(worldOf(prefix).engine, employees, one)).values.photo;
+    const photo = (await engineRead.readEntity(worldOf(prefix).engine, employees, one)).values.photo;
     const after = await photos(worldOf(prefix));
     expect(after).toContain(Object(photo).blob);
     expect(after).not.toContain(orphan.name);
@@ -204,12 +201,20 @@ describe('the timers of one app', () => {
 
   test.each(PREFIXES)('find what is inconsistent in their own tables only: prefix "%s"', async (prefix) => {
     const one = somebody({ department: 'Verified' });
-    await inEach(({ engine }) => createEntity(engine, employees, one));
+    await inEach(({ engine }) => engineWrite.createEntity(engine, employees, one));
     const { storage } = worldOf(prefix);
     const copy = { partition: 'Verified', row: `email_${one.email}` };
-    await tryAction(storage, { table: 'employees', partition: copy.partition }, { kind: 'delete', row: copy.row });
+    await storageRows.tryAction(
+      storage,
+      { table: 'employees', partition: copy.partition },
+      { kind: 'delete', row: copy.row },
+    );
     const found = await inEach(async ({ engine }) => {
-      const { findings } = await verifyPage(engine, employees, { top: 1_000, repair: true, patience: 0 });
+      const { findings } = await operationsCheck.verifyPage(engine, employees, {
+        top: 1_000,
+        repair: true,
+        patience: 0,
+      });
       return findings.length;
     });
     expect(found).toEqual(PREFIXES.map((other) => (other === prefix ? 1 : 0)));
@@ -217,14 +222,14 @@ describe('the timers of one app', () => {
   });
 
   test.each(PREFIXES)('record messages of their own poison queues only: prefix "%s"', async (prefix) => {
-    const listed = async ({ engine }: World) => (await listPoison(engine, { limit: 100 })).items.length;
+    const listed = async ({ engine }: World) => (await engineConsume.listPoison(engine, { limit: 100 })).items.length;
     await inEach(({ storage }) => storage.queue('transfers-poison').sendMessage('nonsense'));
     await counted('rowkey.poison.recorded');
     await expectOthersUnchanged(prefix, listed, async () => {
       const { engine } = worldOf(prefix);
-      await drainQueues({ engine, entities: model.list, log }, { until: Date.now() + 60_000 });
+      await engineConsume.drainQueues({ engine, entities: model.list, log }, { until: Date.now() + 60_000 });
     });
-    const items = (await listPoison(worldOf(prefix).engine, { limit: 100 })).items;
+    const items = (await engineConsume.listPoison(worldOf(prefix).engine, { limit: 100 })).items;
     expect(items).toMatchObject([{ queue: 'transfers', text: 'nonsense' }]);
     // Operators see the queues of the account.
     const queue = prefix === '' ? 'transfers' : `${prefix}-transfers`;
@@ -242,42 +247,47 @@ test('the audit log of each app has its own records', async () => {
   const at = new Date(now).toISOString();
   const change = { operation: 'create', entity: 'employees', table: 'employees', partition: 'x', row: 'y' } as const;
   await inEach(({ engine }, prefix) =>
-    createAuditLog(engine).append([{ id: randomUUID(), by: prefix, at, fields: [], ...change }]),
+    operationsCheck.createAuditLog(engine).append([{ id: randomUUID(), by: prefix, at, fields: [], ...change }]),
   );
   const records = await inEach(({ engine }) =>
-    readChanges(engine, { from: now - HOUR_MS, to: now + HOUR_MS, limit: 10 }),
+    operationsCheck.readChanges(engine, { from: now - baseValues.HOUR_MS, to: now + baseValues.HOUR_MS, limit: 10 }),
   );
   expect(records.map(({ items }) => items.map(({ by }) => by))).toEqual(PREFIXES.map((prefix) => [prefix]));
 });
 
 test('a grant opens the table of its app, and an upload its container', async () => {
   const one = somebody({ department: 'Granted' });
-  await inEach(({ engine }, prefix) => createEntity(engine, employees, { ...one, firstName: `of ${prefix}` }));
-  const address = addressOf(employees, one);
+  await inEach(({ engine }, prefix) =>
+    engineWrite.createEntity(engine, employees, { ...one, firstName: `of ${prefix}` }),
+  );
+  const address = definePlaces.addressOf(employees, one);
   const accept = { headers: { accept: 'application/json;odata=nometadata' } };
   const tokens = await inEach(async ({ storage }) =>
-    tableSasSigner(storage).sign(grantFor(employees, address, { now: Date.now() })),
+    storageKeys.tableSasSigner(storage).sign(accessChecks.grantFor(employees, address, { now: Date.now() })),
   );
   for (const [index, prefix] of PREFIXES.entries()) {
-    const read = await fetch(`${await rowUrl(worldOf(prefix).storage, address)}?${tokens[index]}`, accept);
+    const read = await fetch(`${await storageKeys.rowUrl(worldOf(prefix).storage, address)}?${tokens[index]}`, accept);
     expect(await read.json()).toMatchObject({ firstName: `of ${prefix}` });
     for (const other of PREFIXES.filter((each) => each !== prefix)) {
-      const refused = await fetch(`${await rowUrl(worldOf(other).storage, address)}?${tokens[index]}`, accept);
+      const refused = await fetch(
+        `${await storageKeys.rowUrl(worldOf(other).storage, address)}?${tokens[index]}`,
+        accept,
+      );
       expect(refused.status).toBe(403);
     }
   }
   const times = {
-    permissions: UPLOAD_PERMISSIONS,
+    permissions: storageBlobs.UPLOAD_PERMISSIONS,
     startsAt: new Date(Date.now() - 60_000),
     expiresAt: new Date(Date.now() + 60_000),
   };
   const name = randomUUID();
-  const upload = await signBlobUrl(worldOf('ab').storage, { container: 'uploads', name }, times);
+  const upload = await storageBlobs.signBlobUrl(worldOf('ab').storage, { container: 'uploads', name }, times);
   const put = (url: string) => fetch(url, { method: 'PUT', body: 'x', headers: { 'x-ms-blob-type': 'BlockBlob' } });
   expect((await put(upload.replace('/ab-uploads/', '/a-uploads/'))).status).toBe(403);
   expect((await put(upload)).status).toBe(201);
   const uploads = await inEach(({ storage }) =>
-    Array.fromAsync(listContainer(storage, 'uploads'), (blob) => blob.name),
+    Array.fromAsync(storageBlobs.listContainer(storage, 'uploads'), (blob) => blob.name),
   );
   expect(uploads).toEqual(PREFIXES.map((prefix) => (prefix === 'ab' ? [name] : [])));
 });
@@ -289,7 +299,9 @@ test('a message that may succeed goes back to the queue of its app', async () =>
   const count = async (world: World) =>
     (await world.storage.queue('index-changes').getProperties()).approximateMessagesCount;
   await inEach(({ settle }) => settle());
-  await expectOthersUnchanged('a', count, () => consumePoison({ engine, entities: model.list, log }, message));
+  await expectOthersUnchanged('a', count, () =>
+    engineConsume.consumePoison({ engine, entities: model.list, log }, message),
+  );
   expect(await count(worldOf('a'))).toBeGreaterThan(0);
   await storage.queue('index-changes').clearMessages();
 });

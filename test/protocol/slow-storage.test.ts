@@ -1,10 +1,9 @@
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { Timing } from '../../lib/engine/engine.ts';
-import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError, type Values } from '../../lib/index.ts';
 import { faultyHttpClient, slowHttpClient } from '../faulty-http-client.ts';
 import { employees } from '../fixtures/model.ts';
+import { engineWrite, type Timing } from '../kit/engine.ts';
 import { createTurnClock } from '../patient-clock.ts';
 import { samplePoints } from '../points.ts';
 import { countEach, countTried } from '../tried-faults.ts';
@@ -52,10 +51,10 @@ function writeSlowly(act: (engine: World['engine']) => Promise<unknown>, at: num
 }
 
 const WHAT = 'Write, each storage call: slower than the time limit';
-const create = (engine: World['engine']) => createEntity(engine, employees, somebody());
+const create = (engine: World['engine']) => engineWrite.createEntity(engine, employees, somebody());
 const change = async (engine: World['engine']) => {
-  const { values } = await createEntity(world.engine, employees, somebody());
-  return patchEntity(engine, employees, values, { email: `x${values.email}`, lastName: 'Changed' });
+  const { values } = await engineWrite.createEntity(world.engine, employees, somebody());
+  return engineWrite.patchEntity(engine, employees, values, { email: `x${values.email}`, lastName: 'Changed' });
 };
 
 const prevented = somebody();
@@ -67,7 +66,7 @@ async function createLate(): Promise<{ late: Values; outcome: Outcome }> {
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
     const late = somebody({ department: 'Slow' });
     const client = slowHttpClient('transaction', LATE_MS);
-    const outcome = await timed(() => createEntity(world.engineThrough(client, HASTY), employees, late));
+    const outcome = await timed(() => engineWrite.createEntity(world.engineThrough(client, HASTY), employees, late));
     if (client.isReached) return { late, outcome };
   }
   throw new Error('No writer sent its transaction in time.');
@@ -90,7 +89,7 @@ beforeAll(async () => {
   [anywhere, beforeTransaction, { late, outcome: inTransaction }] = await Promise.all([
     pMap(points, ({ act, at }) => writeSlowly(act, at), { concurrency: 8 }),
     // The second call of a create claims the email.
-    writeSlowly((engine) => createEntity(engine, employees, prevented), 2),
+    writeSlowly((engine) => engineWrite.createEntity(engine, employees, prevented), 2),
     createLate(),
   ]);
   await world.settleInTime();
@@ -115,7 +114,7 @@ describe('a storage call that takes longer than the time limit of the writer', (
     expect(beforeTransaction.error).toMatchObject({ code: 'storage-unavailable' });
     // The reconciler has released the other claim of the refused write, on the employee's number.
     const other = { ...prevented, email: `other-${prevented.email}` };
-    const { values } = await createEntity(world.engine, employees, other);
+    const { values } = await engineWrite.createEntity(world.engine, employees, other);
     await world.settleInTime();
     expect(
       (await expectIndexesToAgree(world.storage, employees)).find(

@@ -1,8 +1,6 @@
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { SYSTEM_PARTITIONS, SYSTEM_ROWS, SYSTEM_TABLE } from '../../lib/base/engine-names.ts';
-import { buildKey, compileTemplate } from '../../lib/define/keys/key-template.ts';
 import {
   defineEntity,
   defineModel,
@@ -11,18 +9,14 @@ import {
   intraPartitionIndex,
   total,
 } from '../../lib/define.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import { listContainer } from '../../lib/storage/blobs.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { submit } from '../../lib/storage/rows.ts';
-import { slotOf } from '../../lib/storage/slots.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { compareStored } from '../../local/walk/compare-stored.ts';
 import { PNG } from '../../local/walk/png.ts';
+import { apiCalls } from '../kit/api.ts';
+import { baseValues } from '../kit/base.ts';
+import { defineKeys } from '../kit/define.ts';
+import { engineCore } from '../kit/engine.ts';
+import { operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
+import { storageBlobs, storageRows, storageSlots, storageTables } from '../kit/storage.ts';
 import { accountNamed, createAccounts, NAMES, type Several } from '../lib/storage/several-accounts.ts';
 import { countTurns } from '../patient-clock.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
@@ -95,10 +89,10 @@ const model = defineModel({
 });
 const entities = model.list;
 
-const TIMING = { ...MOVE_TIMING, leaseMs: 100, lateMs: 50, holdMs: 15_000, keepMs: 0 };
+const TIMING = { ...operationsMove.MOVE_TIMING, leaseMs: 100, lateMs: 50, holdMs: 15_000, keepMs: 0 };
 const CONCURRENCY = 8;
 const YEAR = 1999;
-const PARTITION = compileTemplate('{value}');
+const PARTITION = defineKeys.compileTemplate('{value}');
 const ofFences = SPELLED_NAMES.filter((name) => /^~o/.test(name));
 const others = SPELLED_NAMES.filter((name) => !ofFences.includes(name));
 const VALUES = IS_EVERY_POINT ? SPELLED_NAMES : [...ofFences, ...sampleItems(others, 'names of the engine', 24)];
@@ -111,15 +105,15 @@ const keysOf = (value: string) => ({
 
 async function openAccounts() {
   const { open, openWith } = createAccounts([...NAMES]);
-  const resources = resourcesOf(entities, Date.now());
+  const resources = operationsModel.resourcesOf(entities, Date.now());
   const storage = open() as Several;
-  await provision(storage, resources);
+  await storageTables.provision(storage, resources);
   /** Another process, which reads the map when it begins. */
   const openStore = () => {
-    const engine = createEngine(open());
+    const engine = engineCore.createEngine(open());
     const source = { engine: async () => engine, record: <Result>(_: string, write: () => Promise<Result>) => write() };
     // biome-ignore lint/suspicious/noExplicitAny: the test needs no types of the store
-    return createStore(entities, source) as any;
+    return apiCalls.createStore(entities, source) as any;
   };
   return { open: () => open() as Several, openWith, openStore, options: { resources, timing: TIMING }, storage };
 }
@@ -157,14 +151,14 @@ async function answersOf(store: ReturnType<Awaited<ReturnType<typeof openAccount
 /** All rows of the app, with the account that has each, and the blobs. */
 async function storedIn(storage: Several) {
   const found: string[] = [];
-  const tables = resourcesOf(entities).tables.filter((table) => table !== 'system');
+  const tables = operationsModel.resourcesOf(entities).tables.filter((table) => table !== 'system');
   for (const { name } of storage.accounts.list) {
     const account = accountNamed(storage, name);
     for (const table of tables)
       for await (const { partitionKey, rowKey } of account.table(table).listEntities())
         found.push(JSON.stringify([name, table, partitionKey, rowKey]));
     for (const container of ['photos', 'large'])
-      for await (const blob of listContainer(account, container))
+      for await (const blob of storageBlobs.listContainer(account, container))
         found.push(JSON.stringify([name, container, blob.metadata.partition]));
   }
   return found.sort();
@@ -189,19 +183,19 @@ test('keeps what values spell that are names of the engine, in moves between thr
   expect(created[VALUES[0] ?? '']).toMatchObject({ range: [{}], tag: [{}], list: [{}], wholes: [{}], label: [{}] });
 
   // The partitions of the entities, indexes and totals have the same keys.
-  const occupied = [...new Set(VALUES.map((value) => slotOf(buildKey(PARTITION, { value }))))];
+  const occupied = [...new Set(VALUES.map((value) => storageSlots.slotOf(defineKeys.buildKey(PARTITION, { value }))))];
   const interruption = new AbortController();
-  const begun = moveSlots(open(), [{ slots: occupied, to: 'second' }], {
+  const begun = operationsMove.moveSlots(open(), [{ slots: occupied, to: 'second' }], {
     ...options,
     signal: interruption.signal,
     onProgress: ({ what }) => what === 'wait' && interruption.abort(),
   });
   await expect(begun).rejects.toThrow();
   // Nothing of the mover is under way, so the next one need not wait.
-  await submit(accountNamed(storage, 'first'), {
-    table: SYSTEM_TABLE,
-    partition: SYSTEM_PARTITIONS.slots,
-    actions: [{ kind: 'delete', row: SYSTEM_ROWS.mover }],
+  await storageRows.submit(accountNamed(storage, 'first'), {
+    table: baseValues.SYSTEM_TABLE,
+    partition: baseValues.SYSTEM_PARTITIONS.slots,
+    actions: [{ kind: 'delete', row: baseValues.SYSTEM_ROWS.mover }],
   });
   // Writes in the first phase open the partitions.
   const writer = openStore();
@@ -217,26 +211,26 @@ test('keeps what values spell that are names of the engine, in moves between thr
   );
   const before = await answersOf(openStore());
   expect(Object.keys(before)).toEqual(Object.keys(created));
-  await resumeMoves(open(), options);
+  await operationsMove.resumeMoves(open(), options);
   expect(await answersOf(openStore())).toEqual(before);
-  await moveBack(open(), undefined, options);
+  await operationsMove.moveBack(open(), undefined, options);
   expect(await answersOf(openStore())).toEqual(before);
-  const again = await moveSlots(open(), [{ slots: occupied, to: 'third' }], options);
+  const again = await operationsMove.moveSlots(open(), [{ slots: occupied, to: 'third' }], options);
   expect(again).toMatchObject({ left: [] });
   expect(await answersOf(openStore())).toEqual(before);
-  await cleanUp(open(), options);
+  await operationsMove.cleanUp(open(), options);
   expect(await answersOf(openStore())).toEqual(before);
 
   const stored = await storedIn(open());
   expect(stored.map((text) => JSON.parse(text)[0])).toEqual(stored.map(() => 'third'));
   const rows = stored.map((text) => JSON.parse(text).slice(1));
   expect(rows.filter(([, , row]) => /^~(own|open)_!m/.test(row))).toEqual([]);
-  const engine = createEngine(open());
+  const engine = engineCore.createEngine(open());
   for (const entity of entities) {
     const { values, differences } = await compareStored(engine.storage, entity);
     expect(differences).toEqual([]);
     expect(values).toHaveLength(VALUES.length);
-    const { findings } = await verifyPage(engine, entity, { top: 1_000, repair: false });
+    const { findings } = await operationsCheck.verifyPage(engine, entity, { top: 1_000, repair: false });
     expect(findings).toEqual([]);
   }
 }, 300_000);

@@ -1,14 +1,10 @@
 import pMap from 'p-map';
 import { describe, expect, test } from 'vitest';
-import { consumeIntent, consumeTransfer } from '../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { type Fault, type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { departments, employees, model } from '../fixtures/model.ts';
+import { type Engine, engineConsume, engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
 import { samplePoints } from '../points.ts';
 import { log } from '../silent-log.ts';
 import { countEach, countTried } from '../tried-faults.ts';
@@ -20,7 +16,7 @@ const CONCURRENCY = 12;
 const world = await openWorld(import.meta.url);
 
 let counter = 0;
-const hire = (one: Values) => createEntity(world.engine, employees, one);
+const hire = (one: Values) => engineWrite.createEntity(world.engine, employees, one);
 
 function newcomer(): Values {
   counter += 1;
@@ -28,7 +24,7 @@ function newcomer(): Values {
 }
 
 async function stateOf(one: Values): Promise<Values | undefined> {
-  return readEntity(world.engine, employees, one).then(
+  return engineRead.readEntity(world.engine, employees, one).then(
     ({ values }) => values,
     () => undefined,
   );
@@ -54,7 +50,10 @@ testWrites(
       {
         prepare: async (one) => {
           await hire(one);
-          await createEntity(world.engine, departments, { department: one.department, managerId: one.employeeId });
+          await engineWrite.createEntity(world.engine, departments, {
+            department: one.department,
+            managerId: one.employeeId,
+          });
         },
       },
     ),
@@ -95,16 +94,40 @@ describe('a consumer that dies at any call', () => {
   const gone = () => undefined;
 
   test.each<
-    [string, string, typeof consumeIntent, (one: Values) => Promise<unknown>, (one: Values) => Values | undefined]
+    [
+      string,
+      string,
+      typeof engineConsume.consumeIntent,
+      (one: Values) => Promise<unknown>,
+      (one: Values) => Values | undefined,
+    ]
   >([
-    ['Intent', 'index-changes', consumeIntent, (one) => replaceEntity(queued(), employees, one, changed(one)), changed],
-    ['Intent of a delete', 'index-changes', consumeIntent, (one) => deleteEntity(queued(), employees, one), gone],
-    ['Archive message', 'transfers', consumeTransfer, (one) => requestArchive(sender(), employees, one), gone],
+    [
+      'Intent',
+      'index-changes',
+      engineConsume.consumeIntent,
+      (one) => engineWrite.replaceEntity(queued(), employees, one, changed(one)),
+      changed,
+    ],
+    [
+      'Intent of a delete',
+      'index-changes',
+      engineConsume.consumeIntent,
+      (one) => engineWrite.deleteEntity(queued(), employees, one),
+      gone,
+    ],
+    [
+      'Archive message',
+      'transfers',
+      engineConsume.consumeTransfer,
+      (one) => engineTransfer.requestArchive(sender(), employees, one),
+      gone,
+    ],
     [
       'Move message',
       'transfers',
-      consumeTransfer,
-      (one) => requestMove(sender(), employees, one, { department: moved(one).department }),
+      engineConsume.consumeTransfer,
+      (one) => engineTransfer.requestMove(sender(), employees, one, { department: moved(one).department }),
       gone,
     ],
   ])('%s: the next consumer finishes the work', async (name, queue, consume, act, after) => {
@@ -127,7 +150,8 @@ describe('a consumer that dies at any call', () => {
       const check = async ({ one }: { one: Values }) => {
         expect(await stateOf(one)).toEqual(after(one));
         const archived =
-          employees.archive && (await readEntity(world.engine, employees.archive, one).catch(() => undefined));
+          employees.archive &&
+          (await engineRead.readEntity(world.engine, employees.archive, one).catch(() => undefined));
         if (name === 'Archive message') expect(archived?.values).toEqual(one);
         if (name === 'Move message') expect(await stateOf(moved(one))).toEqual(moved(one));
       };

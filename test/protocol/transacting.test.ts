@@ -2,16 +2,6 @@ import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readEntities, readEntity } from '../../lib/engine/read/retrieve.ts';
-import { type BatchAction, type TransactionAction, transact } from '../../lib/engine/write/entity-batch.ts';
-import {
-  createEntity,
-  deleteEntity,
-  patchEntity,
-  putEntity,
-  transactOnce,
-} from '../../lib/engine/write/entity-store.ts';
 import {
   defineEntity,
   defineModel,
@@ -25,6 +15,8 @@ import { costOf } from '../cost-of.ts';
 import { expectRetried, outcomeOf, tryFaults, tryInterruptions, UNANSWERED_INSERT } from '../fault-driver.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
 import { linkedEntities } from '../fixtures/deploy.ts';
+import { type Engine, engineRead, engineWrite } from '../kit/engine.ts';
+import type { Internal } from '../kit/internal.ts';
 import { sampleRuns } from '../points.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
@@ -123,10 +115,10 @@ function newClub(): string {
 }
 
 type Name = keyof typeof entities;
-type Given = readonly [name: Name, action: BatchAction];
+type Given = readonly [name: Name, action: Internal['BatchAction']];
 const toActions = (given: readonly Given[]) =>
-  given.map(([name, action]): TransactionAction => ({ entity: entities[name], action }));
-const run = (engine: Engine, given: readonly Given[]) => transact(engine, toActions(given));
+  given.map(([name, action]): Internal['TransactionAction'] => ({ entity: entities[name], action }));
+const run = (engine: Engine, given: readonly Given[]) => engineWrite.transact(engine, toActions(given));
 const now = (...given: readonly Given[]) => run(world.engine, given);
 const member = (club: string, userId: string, more: Values = {}) => ({
   club,
@@ -135,14 +127,15 @@ const member = (club: string, userId: string, more: Values = {}) => ({
   email: `${userId}@${club}`,
   ...more,
 });
-const valuesOf = async (name: Name, key: Values) => (await readEntity(world.engine, entities[name], key)).values;
+const valuesOf = async (name: Name, key: Values) =>
+  (await engineRead.readEntity(world.engine, entities[name], key)).values;
 
 /** The entities of a partition, without what differs between partitions. */
 async function stateOf(club: string): Promise<unknown> {
   const lists = await Promise.all(
     all.map(
       async (entity) =>
-        [entity.name, (await readEntities(world.engine, entity, { club }, { top: 100 })).items] as const,
+        [entity.name, (await engineRead.readEntities(world.engine, entity, { club }, { top: 100 })).items] as const,
     ),
   );
   return JSON.parse(JSON.stringify(Object.fromEntries(lists)).replaceAll(club, 'CLUB'));
@@ -353,7 +346,7 @@ describe('a transaction over several entities', () => {
       const given = Object.fromEntries(Object.entries({ club, ...fields }).filter(([, value]) => value !== undefined));
       const values = name === 'guests' ? { email: `${given.userId}@${club}`, ...given } : given;
       const key = Object.fromEntries(entities[name].keyFields.map((field) => [field, values[field]]));
-      return [name, { [kind]: kind === 'delete' ? key : values } as unknown as BatchAction];
+      return [name, { [kind]: kind === 'delete' ? key : values } as unknown as Internal['BatchAction']];
     };
     /** Most steps are possible: nothing is created twice, and only what exists is patched or deleted. */
     const toPossible = async (club: string, [name, asked, fields]: readonly [Name, string, Values]) => {
@@ -366,10 +359,10 @@ describe('a transaction over several entities', () => {
     const apply = async ([name, action]: Given) => {
       const entity = entities[name];
       const { engine } = world;
-      if ('create' in action) return createEntity(engine, entity, action.create);
-      if ('put' in action) return putEntity(engine, entity, Object(action.put), action.put);
-      if ('patch' in action) return patchEntity(engine, entity, Object(action.patch), action.patch);
-      return deleteEntity(engine, entity, Object(action.delete));
+      if ('create' in action) return engineWrite.createEntity(engine, entity, action.create);
+      if ('put' in action) return engineWrite.putEntity(engine, entity, Object(action.put), action.put);
+      if ('patch' in action) return engineWrite.patchEntity(engine, entity, Object(action.patch), action.patch);
+      return engineWrite.deleteEntity(engine, entity, Object(action.delete));
     };
     const tried = { done: 0, failed: 0 };
     await fc.assert(
@@ -408,7 +401,7 @@ describe('a transaction over several entities', () => {
 
 describe('a transaction that may be repeated', () => {
   const repeat = (ids: readonly string[], ...given: readonly Given[]) =>
-    transactOnce(world.engine, toActions(given), ids);
+    engineWrite.transactOnce(world.engine, toActions(given), ids);
 
   test('is executed once, also if it generates keys, and returns the keys again', async () => {
     const club = newClub();
@@ -462,7 +455,7 @@ describe('a transaction beside other writers', () => {
 
   test('counts and adds up whatever its rivals do', async () => {
     const club = newClub();
-    await createEntity(world.engine, clubs, { club, title: 'a' });
+    await engineWrite.createEntity(world.engine, clubs, { club, title: 'a' });
     const patient = {
       ...world.engine,
       now: (
@@ -476,7 +469,9 @@ describe('a transaction beside other writers', () => {
         ['bills', { create: { club, expenseId: `e${at}`, paidBy: `m${at}`, amount: 2, team: 'red' } }],
       ]),
     );
-    const others = Array.from({ length: 4 }, (_, at) => createEntity(patient, guests, member(club, `n${at}`)));
+    const others = Array.from({ length: 4 }, (_, at) =>
+      engineWrite.createEntity(patient, guests, member(club, `n${at}`)),
+    );
     await Promise.all([...each, ...others]);
     expect(await valuesOf('clubs', { club })).toMatchObject({ memberCount: 12 });
     await expectAgreement();
@@ -512,8 +507,8 @@ describe('a transaction beside other writers', () => {
           ]),
         interrupt: async () => {
           rivals += 1;
-          await createEntity(world.engine, guests, member(club, `rival${rivals}`));
-          await patchEntity(world.engine, bills, { club, expenseId: '1' }, { amount: 9 });
+          await engineWrite.createEntity(world.engine, guests, member(club, `rival${rivals}`));
+          await engineWrite.patchEntity(world.engine, bills, { club, expenseId: '1' }, { amount: 9 });
         },
         check: async (label: string) => {
           expect(await stateOf(club), label).toMatchObject({

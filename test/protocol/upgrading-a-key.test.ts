@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, interPartitionIndex } from '../../lib/define.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
 import { deploy } from '../fixtures/deploy.ts';
+import { engineRead, engineWrite } from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import { openWorld, rowsOf } from '../world.ts';
 
 /** An upgrade that changes a key field would lead every request to another row than the stored one. */
@@ -30,14 +29,16 @@ const world = await openWorld(import.meta.url, [labels]);
 
 test('an upgrade changes other fields, and the key stays that of the row', async () => {
   const key = { area: 'a', label: 'X', number: 7 };
-  await createEntity(world.engine, first, { ...key, name: 'Old' });
+  await engineWrite.createEntity(world.engine, first, { ...key, name: 'Old' });
   await world.settle();
-  expect(await readEntity(world.engine, labels, key)).toMatchObject({ values: { ...key, name: 'New' } });
-  await expect(readEntity(world.engine, labels, { ...key, label: 'x' })).rejects.toMatchObject({ code: 'not-found' });
-  await patchEntity(world.engine, labels, key, { name: 'Newer' });
+  expect(await engineRead.readEntity(world.engine, labels, key)).toMatchObject({ values: { ...key, name: 'New' } });
+  await expect(engineRead.readEntity(world.engine, labels, { ...key, label: 'x' })).rejects.toMatchObject({
+    code: 'not-found',
+  });
+  await engineWrite.patchEntity(world.engine, labels, key, { name: 'Newer' });
   await world.settle();
   const rows = await rowsOf(world.storage, 'labels');
   expect(rows).toEqual([expect.objectContaining({ ...key, name: 'Newer', EntityVersion: 2 })]);
-  const { findings } = await verifyPage(world.engine, labels, { top: 10, repair: false, patience: 10 });
+  const { findings } = await operationsCheck.verifyPage(world.engine, labels, { top: 10, repair: false, patience: 10 });
   expect(findings).toEqual([]);
 });

@@ -1,26 +1,31 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { pick } from '../../lib/base/values.ts';
-import { createEntity, deleteEntity } from '../../lib/engine/write/entity-store.ts';
-import { readTotal } from '../../lib/features/totals/read-totals.ts';
 import { defineEntity, defineModel, type Total, total, type Values } from '../../lib/index.ts';
-import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { allPages } from '../all-pages.ts';
 import { sales as entity } from '../fixtures/model.ts';
+import { baseValues } from '../kit/base.ts';
+import { engineWrite } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
+import { operationsCheck, type VerifyPosition } from '../kit/operations.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../world.ts';
 
 const world = await openWorld(import.meta.url);
 beforeAll(async () => {
   for (const [at, soldOn] of ['2026-01-05', '2026-01-20', '2026-02-03'].entries())
-    await createEntity(world.engine, entity, { branch: 'Bern', saleId: `S00000${at}`, soldOn, amount: at + 0.5 });
+    await engineWrite.createEntity(world.engine, entity, {
+      branch: 'Bern',
+      saleId: `S00000${at}`,
+      soldOn,
+      amount: at + 0.5,
+    });
 });
 
 async function check(repair: boolean, only?: string) {
   const pages = await allPages((position: VerifyPosition | undefined) =>
-    verifyPage(world.engine, entity, { position, top: 100, repair, only, patience: 10 }),
+    operationsCheck.verifyPage(world.engine, entity, { position, top: 100, repair, only, patience: 10 }),
   );
   return pages.flatMap(({ findings }) =>
-    findings.map((finding) => pick({ ...finding }, ['kind', 'of', 'row', 'repaired'])),
+    findings.map((finding) => baseValues.pick({ ...finding }, ['kind', 'of', 'row', 'repaired'])),
   );
 }
 
@@ -127,7 +132,12 @@ describe('the consistency check of totals', () => {
     await table('salesbymonth').createEntity({ ...properties, Values, rowKey, SourceRow: 'S999997' } as never);
     let repaired = 0;
     for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false) {
-      const page = await verifyPage(world.engine, entity, { position, top: 1, repair: true, patience: 0 });
+      const page = await operationsCheck.verifyPage(world.engine, entity, {
+        position,
+        top: 1,
+        repair: true,
+        patience: 0,
+      });
       repaired += page.findings.filter((finding) => finding.repaired).length;
       expect((await totalOf('t_2026-02')).Amounts).toBe(right);
       position = page.next;
@@ -142,7 +152,7 @@ describe('the consistency check of totals', () => {
       const sale = { branch: 'Bern', saleId, soldOn: '2026-02-11', amount: 4 };
       const contribution = `c_2026-02_Bern_${saleId}`;
       const { Amounts: without } = await totalOf('t_2026-02');
-      await createEntity(world.engine, entity, sale);
+      await engineWrite.createEntity(world.engine, entity, sale);
       const { Amounts: withIt } = await totalOf('t_2026-02');
       const { etag: _, timestamp: __, ...stored } = await table('salesbymonth').getEntity('Bern', contribution);
       // The rows as they are before the message arrives.
@@ -152,7 +162,7 @@ describe('the consistency check of totals', () => {
         await table('salesbymonth').deleteEntity('Bern', contribution);
         await setTotal(without);
       } else {
-        await deleteEntity(world.engine, entity, sale);
+        await engineWrite.deleteEntity(world.engine, entity, sale);
         await table('salesbymonth').createEntity(stored as never);
         await setTotal(withIt);
       }
@@ -160,22 +170,27 @@ describe('the consistency check of totals', () => {
       // The check is interrupted before it reaches the total.
       let position: VerifyPosition | undefined;
       for (let found = 0; found === 0; ) {
-        const page = await verifyPage(world.engine, entity, { position, top: 1, repair: 'safe', patience: 0 });
+        const page = await operationsCheck.verifyPage(world.engine, entity, {
+          position,
+          top: 1,
+          repair: 'safe',
+          patience: 0,
+        });
         found = page.findings.filter(({ row, repaired }) => row === contribution && repaired).length;
         position = page.next;
         if (!position) break;
       }
       expect(position).toBeDefined();
       expect(JSON.parse((await totalOf('t_2026-02')).Amounts)).toEqual(JSON.parse(right));
-      if (what === 'a create') await deleteEntity(world.engine, entity, sale);
+      if (what === 'a create') await engineWrite.deleteEntity(world.engine, entity, sale);
       await expectIndexesToAgree(world.storage, entity);
     },
   );
 
   test('corrects the total of an entity that was deleted by hand, in one run', async () => {
     const sale = { branch: 'Bern', saleId: 'S000009', soldOn: '2026-02-10', amount: 4 };
-    await createEntity(world.engine, entity, sale);
-    await createEntity(world.engine, entity, { ...sale, saleId: 'S000010', soldOn: '2027-01-01' });
+    await engineWrite.createEntity(world.engine, entity, sale);
+    await engineWrite.createEntity(world.engine, entity, { ...sale, saleId: 'S000010', soldOn: '2027-01-01' });
     await world.settle();
     for (const id of ['S000009', 'S000010']) await table('sales').deleteEntity('Bern', id);
     await check(true);
@@ -209,7 +224,9 @@ describe('the consistency check of totals', () => {
     expect(await check(true, 'byMonth')).toHaveLength(3);
     expect(await check(true, 'byMonth')).toEqual([]);
     const month = { branch: 'Bern', soldOn: '2026-01' };
-    expect(await readTotal(world.engine, entity, entity.totals.byMonth as Total, month)).toMatchObject({ count: 2 });
+    expect(await featureUpkeep.readTotal(world.engine, entity, entity.totals.byMonth as Total, month)).toMatchObject({
+      count: 2,
+    });
     await expectIndexesToAgree(world.storage, entity);
   });
 });

@@ -1,20 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { addressOf, indexEntriesOf } from '../../lib/define/places/index-entries.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
-import { readByList } from '../../lib/engine/read/read-through-index.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive } from '../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity } from '../../lib/engine/write/entity-store.ts';
-import { putAttachment } from '../../lib/features/large-entities/attachment.ts';
 import { defineEntity, type IndexEntity, indexEntity, interPartitionIndex, type Values } from '../../lib/index.ts';
-import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { type FaultTrial, tryFaults } from '../fault-driver.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
+import { definePlaces, type Entity, type Finding } from '../kit/define.ts';
+import { type Engine, engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { featureFiles } from '../kit/features.ts';
+import { operationsCheck, type VerifyPosition } from '../kit/operations.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
@@ -45,7 +39,8 @@ const { badges } = deploy(
 );
 const world = await openWorld(import.meta.url, [marks, badges]);
 
-const hire = async (over: Values = {}) => (await createEntity(world.engine, employees, somebody(over))).values;
+const hire = async (over: Values = {}) =>
+  (await engineWrite.createEntity(world.engine, employees, somebody(over))).values;
 
 async function audit(
   entity: Entity,
@@ -55,7 +50,7 @@ async function audit(
   const findings: Finding[] = [];
   let position: VerifyPosition | undefined;
   do {
-    const page = await verifyPage(engine, entity, { position, top: 40, repair, only, patience });
+    const page = await operationsCheck.verifyPage(engine, entity, { position, top: 40, repair, only, patience });
     findings.push(...page.findings);
     position = page.next;
   } while (position);
@@ -63,7 +58,7 @@ async function audit(
 }
 
 const table = (name: string) => world.storage.table(name);
-const keyOf = (one: Values) => addressOf(employees, one);
+const keyOf = (one: Values) => definePlaces.addressOf(employees, one);
 
 /** A list of a restored table, whose blob was deleted with the newer list. */
 const lostList = (partitionKey: string, rowKey: string) => ({
@@ -150,7 +145,7 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
   [
     'a missing unique row',
     async (one) => {
-      const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
       await table('employeesbyemail').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
     },
     { kind: 'missing', of: 'emailCompanyWide' },
@@ -158,7 +153,7 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
   [
     'a stale unique row',
     async (one) => {
-      const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+      const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
       const keys = { partitionKey: indexEntry?.partition ?? '', rowKey: indexEntry?.row ?? '' };
       await table('employeesbyemail').updateEntity({ ...keys, lastName: 'Before' }, 'Merge');
     },
@@ -215,7 +210,7 @@ describe('a consistency check', () => {
     await expectIndexesToAgree(world.storage, employees);
     expect(await audit(employees, false)).toEqual([]);
     // Each check takes lookups for every employee.
-    await deleteEntity(world.engine, employees, one);
+    await engineWrite.deleteEntity(world.engine, employees, one);
     await world.settle();
   });
 
@@ -226,10 +221,10 @@ describe('a consistency check', () => {
     const other = somebody({ department: 'Lost', lastName: one.lastName });
     const index = employees.indexes.lastName as IndexEntity;
     const refused = expect.objectContaining({ code: 'needs-repair' });
-    await expect(createEntity(world.engine, employees, other)).rejects.toEqual(refused);
-    await expect(patchEntity(world.engine, employees, one, { lastName: 'Other' })).rejects.toEqual(refused);
-    await expect(readByList(world.engine, employees, index, one, { top: 10 })).rejects.toEqual(refused);
-    expect((await readEntity(world.engine, employees, one)).values).toEqual(one);
+    await expect(engineWrite.createEntity(world.engine, employees, other)).rejects.toEqual(refused);
+    await expect(engineWrite.patchEntity(world.engine, employees, one, { lastName: 'Other' })).rejects.toEqual(refused);
+    await expect(engineRead.readByList(world.engine, employees, index, one, { top: 10 })).rejects.toEqual(refused);
+    expect((await engineRead.readEntity(world.engine, employees, one)).values).toEqual(one);
     // The email of a rejected writer is free immediately, and not only when the intent becomes visible.
     await world.handleVisible();
     await hire({ email: other.email });
@@ -240,13 +235,14 @@ describe('a consistency check', () => {
   });
 
   test('repairs a list of numbers with an invalid member', async () => {
-    for (const year of [2020, 2021]) await createEntity(world.engine, marks, { pupil: 'Ann', year, grade: 'A' });
+    for (const year of [2020, 2021])
+      await engineWrite.createEntity(world.engine, marks, { pupil: 'Ann', year, grade: 'A' });
     const key = { partitionKey: 'Ann', rowKey: 'grade_A' };
     const Members = JSON.stringify(['2020', '20210', 'abcd', '']);
     await table('marks').updateEntity({ ...key, Members }, 'Merge');
     const index = marks.indexes.grade as IndexEntity;
     const given = { pupil: 'Ann', grade: 'A' };
-    const read = async () => (await readByList(world.engine, marks, index, given, { top: 10 })).items;
+    const read = async () => (await engineRead.readByList(world.engine, marks, index, given, { top: 10 })).items;
     expect(await read()).toHaveLength(1);
     const kinds = (await audit(marks, true)).map(({ kind, repaired }) => [kind, repaired]);
     expect(kinds).toEqual([...[1, 2, 3].map(() => ['orphaned', true]), ['missing', true]]);
@@ -256,33 +252,37 @@ describe('a consistency check', () => {
 
   test('finds stale copies of another entity', async () => {
     const one = await hire({ department: 'Led' });
-    await createEntity(world.engine, departments, { department: 'Led', managerId: one.employeeId });
+    await engineWrite.createEntity(world.engine, departments, { department: 'Led', managerId: one.employeeId });
     await table('employees').updateEntity(
       { partitionKey: 'Led', rowKey: 'department', managerName: 'Someone Else' },
       'Merge',
     );
     const expected = { kind: 'stale-copy', of: 'managerId' };
     expect(await audit(departments, true)).toEqual([expect.objectContaining({ ...expected, repaired: true })]);
-    const { values } = await readEntity(world.engine, departments, { department: 'Led' });
+    const { values } = await engineRead.readEntity(world.engine, departments, { department: 'Led' });
     expect(values.managerName).toBe(`${one.firstName} ${one.lastName}`);
     expect(await audit(departments, false)).toEqual([]);
   });
 
   test('finds a lost blob, and reports that it cannot be restored', async () => {
     const one = await hire();
-    const { values } = await putAttachment(world.engine, { entity: employees, key: one, field: 'photo' }, PNG);
+    const { values } = await featureFiles.putAttachment(
+      world.engine,
+      { entity: employees, key: one, field: 'photo' },
+      PNG,
+    );
     await world.settle();
     const { blob } = values.photo as { blob: string };
     await world.storage.blobs.getContainerClient('photos').deleteBlob(blob);
     const expected = { kind: 'lost-blob', row: keyOf(one).row, repaired: false };
     expect(await audit(employees, true)).toEqual([expect.objectContaining(expected)]);
-    await deleteEntity(world.engine, employees, one);
+    await engineWrite.deleteEntity(world.engine, employees, one);
     await world.settle();
   });
 
   test('reports a half-archived entity, and leaves it to its operation', async () => {
     const one = await hire({ department: 'Half' });
-    await requestArchive(world.engine, employees, one);
+    await engineTransfer.requestArchive(world.engine, employees, one);
     await world.settle();
     const keys = { partitionKey: 'Half', rowKey: keyOf(one).row };
     await table('formeremployees').updateEntity({ ...keys, MovingFrom: '["Half","x"]' }, 'Merge');
@@ -293,9 +293,9 @@ describe('a consistency check', () => {
 
   test('reports a row that no key leads to, and repairs its index entries once the row is deleted', async () => {
     const one = { office: 'Oslo', holder: 'Ann', badge: 'B7', floor: '7' };
-    await createEntity(world.engine, badges, one);
+    await engineWrite.createEntity(world.engine, badges, one);
     await world.settle();
-    const [entry] = indexEntriesOf(badges, one).filter(({ index }) => index === 'badge');
+    const [entry] = definePlaces.indexEntriesOf(badges, one).filter(({ index }) => index === 'badge');
     const keys = { partitionKey: entry?.partition ?? '', rowKey: entry?.row ?? '' };
     // As if the partition key had been another template.
     const { etag: _, timestamp: __, ...row } = await table('badges').getEntity('Oslo', 'Ann');
@@ -320,7 +320,7 @@ describe('a consistency check', () => {
   test('gives a unique row that names an entity without its value back, in one run', async () => {
     const [one, other] = [await hire(), await hire()];
     await world.settle();
-    const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const { partition, row } = keyOf(other);
     const keys = { partitionKey: indexEntry?.partition ?? '', rowKey: indexEntry?.row ?? '' };
     await table('employeesbyemail').updateEntity({ ...keys, SourcePartition: partition, SourceRow: row }, 'Merge');
@@ -341,7 +341,7 @@ describe('a consistency check', () => {
       'conflict',
       'emailCompanyWide',
     ]);
-    const indexEntry = indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
+    const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     const held = await table('employeesbyemail').getEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
     expect(held).toMatchObject({ SourcePartition: keyOf(one).partition, SourceRow: keyOf(one).row });
     await table('employees').updateEntity({ partitionKey, rowKey, email: other.email }, 'Merge');
@@ -351,9 +351,9 @@ describe('a consistency check', () => {
 
   test('that dies at any storage call leaves only findings that the next check repairs', async () => {
     const one = { office: 'Rome', holder: 'Ann', badge: 'B1', floor: '1' };
-    await createEntity(world.engine, badges, one);
+    await engineWrite.createEntity(world.engine, badges, one);
     await world.settle();
-    const indexEntry = indexEntriesOf(badges, one).find(({ index }) => index === 'badge');
+    const indexEntry = definePlaces.indexEntriesOf(badges, one).find(({ index }) => index === 'badge');
     const dies = async ({ fault, at, client }: FaultTrial) => {
       await table('badgesbynumber').deleteEntity(indexEntry?.partition ?? '', indexEntry?.row ?? '');
       await table('badgesbyfloor').updateEntity(lostList('1', 'all'), 'Replace');
@@ -381,8 +381,11 @@ describe('a consistency check', () => {
     })();
     const writing = Promise.all(
       people.map(async (one, index) => {
-        await patchEntity(world.engine, employees, one, { lastName: `Busy${index % 3}`, email: `n${one.email}` });
-        if (index % 4 === 0) await deleteEntity(world.engine, employees, one);
+        await engineWrite.patchEntity(world.engine, employees, one, {
+          lastName: `Busy${index % 3}`,
+          email: `n${one.email}`,
+        });
+        if (index % 4 === 0) await engineWrite.deleteEntity(world.engine, employees, one);
         await hire({ department: 'Busy' });
       }),
     );
@@ -406,7 +409,7 @@ describe('a new index', () => {
     const writing = (async () => {
       for (let count = 0; count < 10; count += 1) {
         const one = await hire({ department: 'Meanwhile' });
-        await patchEntity(world.engine, employees, one, { lastName: 'Renamed' });
+        await engineWrite.patchEntity(world.engine, employees, one, { lastName: 'Renamed' });
       }
     })();
     for (const index of ['lastNameCompanyWide', 'emailCompanyWide']) await audit(employees, true, { only: index });

@@ -1,35 +1,17 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { pick } from '../../lib/base/values.ts';
-import { compileFilter, toSelection } from '../../lib/define/codec/query.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../lib/define/declaration/finding.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import type { Position } from '../../lib/engine/read/continuation.ts';
-import { readByCopies, readByCopy, readByList } from '../../lib/engine/read/read-through-index.ts';
-import { readEntities, readEntity, readWithChildren, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import {
-  createEntity,
-  deleteEntity,
-  patchEntity,
-  putEntity,
-  replaceEntity,
-} from '../../lib/engine/write/entity-store.ts';
-import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex, type Values } from '../../lib/index.ts';
-import { rewrapEntities } from '../../lib/operations/rewrap.ts';
-import { verifyPage } from '../../lib/operations/verify.ts';
-import { explain } from '../../lib/storage/explain.ts';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { type Action, submit } from '../../lib/storage/rows.ts';
 import { allItems, allPages } from '../all-pages.ts';
 import { collectAllOrphans } from '../collect-all-orphans.ts';
 import { costOf } from '../cost-of.ts';
 import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { testFurtherRows } from '../further-rows-contract.ts';
+import { baseValues } from '../kit/base.ts';
+import { defineCodec, definePlaces, type Entity, type Finding } from '../kit/define.ts';
+import { engineRead, engineTransfer, engineWrite, type Position } from '../kit/engine.ts';
+import { operationsCheck, operationsModel } from '../kit/operations.ts';
+import { type Action, storageAccounts, storageKeys, storageRows } from '../kit/storage.ts';
 import { openWorld, rowsOf } from '../world.ts';
 import { creating, deleting, patching, replacing, testWrites, type WriteSubject } from '../write-contract.ts';
 
@@ -97,22 +79,33 @@ function asset(over: Values = {}): Values {
   const texts = { description: `About ${assetId}`, specification: `Made of ${assetId}` };
   return { office: 'Oslo', assetId, name: `Name ${assetId}`, price: 1.5, ...texts, ...over };
 }
-const create = (one: Values, entity: Entity = assets) => createEntity(world.engine, entity, one);
-const selectOf = (entity: Entity, groups: readonly string[]) => toSelection(entity, undefined, { groups })[entity.name];
+const create = (one: Values, entity: Entity = assets) => engineWrite.createEntity(world.engine, entity, one);
+const selectOf = (entity: Entity, groups: readonly string[]) =>
+  defineCodec.toSelection(entity, undefined, { groups })[entity.name];
 const read = (one: Values, groups: readonly string[] = [], entity: Entity = assets) =>
-  readEntity(world.engine, entity, one, { select: selectOf(entity, groups) });
+  engineRead.readEntity(world.engine, entity, one, { select: selectOf(entity, groups) });
 const whole = async (one: Values, entity: Entity = assets) =>
-  toPlain(world.engine, entity, (await read(one, Object.keys(entity.split), entity)).values);
+  engineWrite.toPlain(world.engine, entity, (await read(one, Object.keys(entity.split), entity)).values);
 const without = ({ description: _, specification: __, contract: ___, secret: ____, ...rest }: Values) => rest;
-const rowOf = (one: Values, group: string) => ({ ...addressOf(assets, one), row: `asset_${one.assetId}!-${group}` });
+const rowOf = (one: Values, group: string) => ({
+  ...definePlaces.addressOf(assets, one),
+  row: `asset_${one.assetId}!-${group}`,
+});
 async function stored(one: Values, group?: string, entity: Entity = assets) {
-  const { partition, row } = addressOf(entity, one);
+  const { partition, row } = definePlaces.addressOf(entity, one);
   const rows = await rowsOf(world.storage, entity.table);
   const key = group === undefined ? row : `${row}!-${group}`;
   return rows.find(({ partitionKey, rowKey }) => partitionKey === partition && rowKey === key);
 }
 const verify = async (repair: boolean | 'safe'): Promise<readonly Finding[]> =>
-  (await verifyPage(world.engine, assets, { top: 1_000, repair, patience: 10, maxTransactions: 100_000 })).findings;
+  (
+    await operationsCheck.verifyPage(world.engine, assets, {
+      top: 1_000,
+      repair,
+      patience: 10,
+      maxTransactions: 100_000,
+    })
+  ).findings;
 
 const subject: WriteSubject = {
   world: () => world,
@@ -127,24 +120,26 @@ describe('a read', () => {
     const one = asset({ contract: 'Signed', secret: '1234' });
     await create(one);
     expect((await read(one)).values).toEqual(without(one));
-    expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...pick(one, split.text) });
+    expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...baseValues.pick(one, split.text) });
     expect(await whole(one)).toEqual(one);
     expect(await costOf(() => read(one))).toBe(1);
     expect(await costOf(() => read(one, ['text', 'legal']))).toBe(1);
-    const selected = () => readEntity(world.engine, assets, one, { select: ['price', 'description'] });
-    expect((await selected()).values).toEqual(pick(one, ['price', 'description']));
+    const selected = () => engineRead.readEntity(world.engine, assets, one, { select: ['price', 'description'] });
+    expect((await selected()).values).toEqual(baseValues.pick(one, ['price', 'description']));
     expect(await costOf(selected)).toBe(1);
-    expect(await explain(() => read(one))).toMatchObject([{ read: 'row', row: `asset_${one.assetId}` }]);
+    expect(await storageAccounts.explain(() => read(one))).toMatchObject([
+      { read: 'row', row: `asset_${one.assetId}` },
+    ]);
   });
 
   test('of a range leaves them out too, and reads the selected ones in the same query', async () => {
     const all = Array.from({ length: 7 }, (_, index) => asset({ office: 'Range', contract: `${index}` }));
     for (const one of all) await create(one);
     const list = (top: number, select?: string[], after?: Position) =>
-      readEntities(world.engine, assets, { office: 'Range' }, { top, select, after, from: 'A', to: 'A' });
+      engineRead.readEntities(world.engine, assets, { office: 'Range' }, { top, select, after, from: 'A', to: 'A' });
     const shown = all.map((one) => without(one));
     expect((await list(100, Object.keys(without(all[0] ?? {})))).items).toEqual(shown);
-    const selected = all.map((one) => pick(one, ['assetId', 'description']));
+    const selected = all.map((one) => baseValues.pick(one, ['assetId', 'description']));
     expect((await list(100, ['assetId', 'description'])).items).toEqual(selected);
     expect(await costOf(() => list(100, ['assetId', 'description']))).toBe(1);
     const readPages = async () => {
@@ -153,7 +148,7 @@ describe('a read', () => {
       expect(pages.flatMap(({ items }) => items)).toEqual(selected);
     };
     expect(await costOf(readPages)).toBe(3);
-    expect((await scanEntities(world.engine, assets, { top: 1_000 })).items).toContainEqual(
+    expect((await engineRead.scanEntities(world.engine, assets, { top: 1_000 })).items).toContainEqual(
       expect.objectContaining({ office: 'Range', description: all[0]?.description }),
     );
   });
@@ -166,7 +161,7 @@ describe('a read', () => {
     for (const top of [1, 2, 3]) {
       const range = { from: 'A', to: 'A', top, select: every };
       const items = await allItems((after: Position | undefined) =>
-        readEntities(world.engine, assets, { office: 'Mixed' }, { ...range, after }),
+        engineRead.readEntities(world.engine, assets, { office: 'Mixed' }, { ...range, after }),
       );
       expect(items).toEqual([one, other, third]);
     }
@@ -176,20 +171,20 @@ describe('a read', () => {
     const one = asset({ office: 'Crowded', assetId: 'A', contract: 'Signed', secret: '1234' });
     await create(one);
     const readText = () => read(one, ['text']);
-    expect(await explain(readText)).toMatchObject([
+    expect(await storageAccounts.explain(readText)).toMatchObject([
       { filter: expect.stringContaining("EntityType ne 'assets.legal'") },
     ]);
-    expect(JSON.stringify(await explain(readText))).not.toContain(' or ');
+    expect(JSON.stringify(await storageAccounts.explain(readText))).not.toContain(' or ');
     const change = async (kind: 'upsert' | 'delete') => {
       for (const letter of ['x', 'y']) {
         const actions = Array.from({ length: 100 }, (_, index): Action => {
           return { kind, row: `asset_A ${letter}${index}`, properties: { EntityType: 'others' } };
         });
-        await submit(world.storage, { table: assets.table, partition: 'Crowded', actions });
+        await storageRows.submit(world.storage, { table: assets.table, partition: 'Crowded', actions });
       }
     };
     await change('upsert');
-    expect((await readText()).values).toEqual({ ...without(one), ...pick(one, split.text) });
+    expect((await readText()).values).toEqual({ ...without(one), ...baseValues.pick(one, split.text) });
     expect(await whole(one)).toEqual(one);
     expect(await costOf(readText)).toBe(2);
     await change('delete');
@@ -202,7 +197,9 @@ describe('a read', () => {
     const part = { office: 'Children', assetId: one.assetId, part: 'lid' };
     await create(part, parts);
     const get = (groups: readonly string[]) =>
-      readWithChildren(world.engine, assets, one, [parts], { select: toSelection(assets, undefined, { groups }) });
+      engineRead.readWithChildren(world.engine, assets, one, [parts], {
+        select: defineCodec.toSelection(assets, undefined, { groups }),
+      });
     expect((await get([])).values).toEqual({ ...without(one), parts: [part] });
     expect((await get(['text'])).values).toEqual({ ...one, parts: [part] });
     expect(await costOf(() => get(['text']))).toBe(1);
@@ -213,29 +210,45 @@ describe('a read', () => {
     await create(one);
     const { stocked, label } = assets.indexes;
     const named = { office: 'Indexed', name: one.name };
-    expect(await readByCopy(world.engine, assets, name, { ...named, assetId: one.assetId })).toEqual(without(one));
-    const byName = (select?: string[]) => readByCopies(world.engine, assets, name, named, { top: 9, select });
+    expect(await engineRead.readByCopy(world.engine, assets, name, { ...named, assetId: one.assetId })).toEqual(
+      without(one),
+    );
+    const byName = (select?: string[]) =>
+      engineRead.readByCopies(world.engine, assets, name, named, { top: 9, select });
     expect((await byName()).items).toEqual([without(one)]);
     expect((await byName(['description'])).items).toMatchObject([{ description: one.description }]);
-    const byStock = await readByCopies(world.engine, assets, stocked, { stock: 4711 }, { top: 9, select: ['price'] });
+    const byStock = await engineRead.readByCopies(
+      world.engine,
+      assets,
+      stocked,
+      { stock: 4711 },
+      { top: 9, select: ['price'] },
+    );
     expect(byStock.items).toMatchObject([{ price: 1.5 }]);
     const labelled = { office: 'Indexed', label: 'L' };
-    expect((await readByList(world.engine, assets, label, labelled, { top: 9, select: every })).items).toEqual([one]);
+    expect(
+      (await engineRead.readByList(world.engine, assets, label, labelled, { top: 9, select: every })).items,
+    ).toEqual([one]);
   });
 
   test('of a range filters by other fields, in the same query, and never by a field of a group', async () => {
     const all = Array.from({ length: 4 }, (_, index) => asset({ office: 'Filtered', price: index }));
     for (const one of all) await create(one);
     const list = (filter: Values, select: string[]) => {
-      const where = compileFilter(assets, filter);
-      return readEntities(world.engine, assets, { office: 'Filtered' }, { top: 9, where, select, from: 'A', to: 'A' });
+      const where = defineCodec.compileFilter(assets, filter);
+      return engineRead.readEntities(
+        world.engine,
+        assets,
+        { office: 'Filtered' },
+        { top: 9, where, select, from: 'A', to: 'A' },
+      );
     };
     const cheap = { price: { lt: 2 } };
-    const selected = all.slice(0, 2).map((one) => pick(one, ['assetId', 'description']));
+    const selected = all.slice(0, 2).map((one) => baseValues.pick(one, ['assetId', 'description']));
     expect((await list(cheap, ['assetId', 'description'])).items).toEqual(selected);
     expect(await costOf(() => list(cheap, ['assetId', 'description']))).toBe(1);
     expect(await costOf(() => list(cheap, ['assetId']))).toBe(1);
-    expect(() => compileFilter(assets, { description: 'x' })).toThrow(/further row/);
+    expect(() => defineCodec.compileFilter(assets, { description: 'x' })).toThrow(/further row/);
   });
 });
 
@@ -243,14 +256,14 @@ describe('a write', () => {
   test('touches only the rows of what it changes', async () => {
     const one = asset({ office: 'Touched', contract: 'Signed' });
     const written = async (work: () => Promise<unknown>) => {
-      const steps = await explain(work);
+      const steps = await storageAccounts.explain(work);
       const actions = steps.flatMap((step) => ('write' in step && step.write === 'rows' ? step.actions : []));
       const kinds = steps.map((step) => ('read' in step ? step.read : step.write));
       return { rows: actions.map(({ kind, row }) => `${kind} ${row}`).filter((text) => !/name_/.test(text)), kinds };
     };
     await create(one);
     const row = `asset_${one.assetId}`;
-    const patch = (change: Values) => written(() => patchEntity(world.engine, assets, one, change));
+    const patch = (change: Values) => written(() => engineWrite.patchEntity(world.engine, assets, one, change));
     expect(await patch({ price: 2 })).toEqual({ rows: [`replace ${row}`], kinds: ['row', 'rows'] });
     const text = [`replace ${row}`, `upsert ${row}!-text`];
     expect(await patch({ description: 'New' })).toEqual({ rows: text, kinds: ['rows', 'rows'] });
@@ -260,7 +273,8 @@ describe('a write', () => {
     });
     expect(await patch({ description: one.description })).toEqual({ rows: [], kinds: ['rows'] });
     expect(await patch({ price: one.price })).toEqual({ rows: [], kinds: ['row'] });
-    const replace = (change: Values) => written(() => replaceEntity(world.engine, assets, one, { ...one, ...change }));
+    const replace = (change: Values) =>
+      written(() => engineWrite.replaceEntity(world.engine, assets, one, { ...one, ...change }));
     expect(await replace({ price: 9 })).toEqual({ rows: [`replace ${row}`], kinds: ['rows', 'rows'] });
     expect(await replace({})).toEqual({ rows: [], kinds: ['rows'] });
   });
@@ -269,7 +283,7 @@ describe('a write', () => {
     const one = asset({ contract: 'Signed', secret: '1234' });
     await create(one);
     const before = await stored(one, 'text');
-    const { etag, values } = await patchEntity(world.engine, assets, one, { price: 2 });
+    const { etag, values } = await engineWrite.patchEntity(world.engine, assets, one, { price: 2 });
     expect(values).toEqual({ ...without(one), price: 2 });
     expect(await stored(one, 'text')).toEqual(before);
     expect(await whole(one)).toEqual({ ...one, price: 2 });
@@ -279,10 +293,10 @@ describe('a write', () => {
   test('of a group changes the ETag of the entity', async () => {
     const one = asset();
     const { etag } = await create(one);
-    await patchEntity(world.engine, assets, one, { description: 'Other' });
-    const stale = patchEntity(world.engine, assets, one, { price: 3 }, { ifMatch: etag });
+    await engineWrite.patchEntity(world.engine, assets, one, { description: 'Other' });
+    const stale = engineWrite.patchEntity(world.engine, assets, one, { price: 3 }, { ifMatch: etag });
     await expect(stale).rejects.toMatchObject({ code: 'etag-mismatch' });
-    await expect(deleteEntity(world.engine, assets, one, { ifMatch: etag })).rejects.toMatchObject({
+    await expect(engineWrite.deleteEntity(world.engine, assets, one, { ifMatch: etag })).rejects.toMatchObject({
       code: 'etag-mismatch',
     });
     expect(await whole(one)).toEqual({ ...one, description: 'Other' });
@@ -293,12 +307,12 @@ describe('a write', () => {
     await expect(create(one)).rejects.toMatchObject({ code: 'invalid-input', field: 'specification' });
     const valid = asset();
     await create(valid);
-    await patchEntity(world.engine, assets, valid, { price: 4 });
-    await expect(patchEntity(world.engine, assets, valid, { specification: null })).rejects.toMatchObject({
+    await engineWrite.patchEntity(world.engine, assets, valid, { price: 4 });
+    await expect(engineWrite.patchEntity(world.engine, assets, valid, { specification: null })).rejects.toMatchObject({
       code: 'invalid-input',
       field: 'specification',
     });
-    const { values } = await patchEntity(world.engine, assets, valid, { description: null });
+    const { values } = await engineWrite.patchEntity(world.engine, assets, valid, { description: null });
     expect(values).toEqual({ ...without(valid), price: 4, specification: valid.specification });
     await expect(create(asset({ assetId: 'x'.repeat(505) }))).rejects.toMatchObject({
       code: 'invalid-input',
@@ -308,14 +322,19 @@ describe('a write', () => {
 
   test('creates, replaces and deletes whole entities, alone and in a batch', async () => {
     const [one, other] = [asset({ contract: 'c'.repeat(300_000) }), asset()];
-    const batch = async (...actions: Parameters<typeof writeBatch>[2]) =>
-      (await writeBatch(world.engine, assets, actions)).map((each) => ('outcome' in each ? each.outcome : each.code));
+    const batch = async (...actions: Parameters<typeof engineWrite.writeBatch>[2]) =>
+      (await engineWrite.writeBatch(world.engine, assets, actions)).map((each) =>
+        'outcome' in each ? each.outcome : each.code,
+      );
     expect(await batch({ put: one }, { create: other })).toEqual(['created', 'created']);
     const next = { ...one, contract: undefined, description: 'Next' };
     expect(await batch({ put: next }, { put: other })).toEqual(['stored', 'unchanged']);
-    const key = pick(other, assets.keyFields);
+    const key = baseValues.pick(other, assets.keyFields);
     expect(
-      await batch({ patch: { ...key, price: 3 } }, { patch: { ...pick(one, assets.keyFields), label: 'L' } }),
+      await batch(
+        { patch: { ...key, price: 3 } },
+        { patch: { ...baseValues.pick(one, assets.keyFields), label: 'L' } },
+      ),
     ).toEqual(['stored', 'stored']);
     expect(await whole(other)).toEqual({ ...other, price: 3 });
     expect(await batch({ patch: { ...key, description: null } })).toEqual(['stored']);
@@ -323,10 +342,10 @@ describe('a write', () => {
     expect(await whole(other)).toEqual({ ...described, price: 3 });
     expect(await stored(one, 'legal')).toBeUndefined();
     expect(await whole(one)).toEqual(JSON.parse(JSON.stringify({ ...next, label: 'L' })));
-    const put = await putEntity(world.engine, assets, other, { ...other, price: 7 });
+    const put = await engineWrite.putEntity(world.engine, assets, other, { ...other, price: 7 });
     expect(put).toMatchObject({ isCreated: false, values: { ...other, price: 7 } });
-    await deleteEntity(world.engine, assets, one);
-    await deleteEntity(world.engine, assets, other);
+    await engineWrite.deleteEntity(world.engine, assets, one);
+    await engineWrite.deleteEntity(world.engine, assets, other);
     await world.settle();
     for (const group of [undefined, 'text', 'legal'])
       for (const each of [one, other]) expect(await stored(each, group)).toBeUndefined();
@@ -335,7 +354,7 @@ describe('a write', () => {
   test('deletes a range with its groups', async () => {
     const all = Array.from({ length: 3 }, () => asset({ office: 'Emptied', contract: 'c'.repeat(300_000) }));
     for (const one of all) await create(one);
-    const deleted = await deleteRange(world.engine, assets, { office: 'Emptied' }, { all: true });
+    const deleted = await engineWrite.deleteRange(world.engine, assets, { office: 'Emptied' }, { all: true });
     expect(deleted).toMatchObject({ deleted: 3, failed: [] });
     await world.settle();
     const left = (await rowsOf(world.storage, 'assets')).filter(({ partitionKey }) => partitionKey === 'Emptied');
@@ -347,9 +366,9 @@ describe('a write', () => {
     await create(one, unsplit);
     expect((await read(one)).values).toEqual(without(one));
     expect(await whole(one)).toEqual(one);
-    expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...pick(one, split.text) });
-    await patchEntity(world.engine, assets, one, { price: 5 });
-    expect(await stored(one, 'text')).toMatchObject(pick(one, split.text));
+    expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...baseValues.pick(one, split.text) });
+    await engineWrite.patchEntity(world.engine, assets, one, { price: 5 });
+    expect(await stored(one, 'text')).toMatchObject(baseValues.pick(one, split.text));
     expect(await stored(one)).not.toHaveProperty('description');
     expect(await whole(one)).toEqual({ ...one, price: 5 });
   });
@@ -368,12 +387,17 @@ describe('a write', () => {
     );
     const label = `L ${one.description}`;
     expect((await read(one, undefined, next)).values).toEqual({ ...without(one), label });
-    const listed = await readEntities(world.engine, next, { office: 'Upgraded' }, { top: 9, select: ['label'] });
+    const listed = await engineRead.readEntities(
+      world.engine,
+      next,
+      { office: 'Upgraded' },
+      { top: 9, select: ['label'] },
+    );
     expect(listed.items).toEqual([{ label }]);
-    await patchEntity(world.engine, next, one, { price: 6 });
+    await engineWrite.patchEntity(world.engine, next, one, { price: 6 });
     expect(await whole(one, next)).toEqual({ ...one, label, price: 6 });
     expect(await costOf(() => read(one, undefined, next))).toBe(1);
-    await deleteEntity(world.engine, next, one);
+    await engineWrite.deleteEntity(world.engine, next, one);
   });
 
   test('is read without its groups by a later version without a split', async () => {
@@ -382,16 +406,19 @@ describe('a write', () => {
     const { assets: next } = deploy(
       defineEntity('assets', { ...ofAssets, version: 2, upgrades: { 1: (values) => values } }),
     );
-    expect((await readEntity(world.engine, next, one)).values).toEqual(without(one));
+    expect((await engineRead.readEntity(world.engine, next, one)).values).toEqual(without(one));
   });
 
   test('encrypts, rewraps and keeps texts in blobs for a group', async () => {
     const one = asset({ office: 'Sealed', secret: 'Top', contract: 'c'.repeat(400_000) });
     await create(one);
     expect(await stored(one, 'legal')).toMatchObject({ secret: expect.any(Uint8Array) });
-    await rotateLocalKey(world.keyFile);
-    expect(await rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ failed: 0 });
-    expect(await rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ rewrapped: 0, failed: 0 });
+    await storageKeys.rotateLocalKey(world.keyFile);
+    expect(await operationsModel.rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({ failed: 0 });
+    expect(await operationsModel.rewrapEntities(world.engine, assets, { top: 1_000 })).toMatchObject({
+      rewrapped: 0,
+      failed: 0,
+    });
     const later = { ...world.engine, now: () => Date.now() + 3 * 86_400_000 };
     await collectAllOrphans(later, [assets]);
     expect(await whole(one)).toEqual(one);
@@ -423,16 +450,19 @@ describe('an entity that lost a row', () => {
     const one = asset({ office: 'Partial', contract: 'Signed' });
     await create(one);
     await world.storage.table('assets').deleteEntity('Partial', rowOf(one, 'text').row);
-    const list = (select?: readonly string[]) => readEntities(world.engine, assets, one, { top: 10, select });
+    const list = (select?: readonly string[]) =>
+      engineRead.readEntities(world.engine, assets, one, { top: 10, select });
     const lost = { code: 'needs-repair' };
     await expect(list(['name', 'description'])).rejects.toMatchObject(lost);
-    await expect(scanEntities(world.engine, assets, { top: 1_000 })).rejects.toMatchObject(lost);
-    await expect(requestArchive(world.engine, assets, one)).rejects.toMatchObject(lost);
-    await expect(requestMove(world.engine, assets, one, { office: 'Elsewhere' })).rejects.toMatchObject(lost);
+    await expect(engineRead.scanEntities(world.engine, assets, { top: 1_000 })).rejects.toMatchObject(lost);
+    await expect(engineTransfer.requestArchive(world.engine, assets, one)).rejects.toMatchObject(lost);
+    await expect(engineTransfer.requestMove(world.engine, assets, one, { office: 'Elsewhere' })).rejects.toMatchObject(
+      lost,
+    );
     // What is stored elsewhere can be read.
     expect((await list()).items).toEqual([without(one)]);
     expect((await list(['name', 'contract'])).items).toMatchObject([{ name: one.name }]);
-    await deleteEntity(world.engine, assets, one);
+    await engineWrite.deleteEntity(world.engine, assets, one);
     await world.settle();
     expect((await list(['description'])).items).toEqual([]);
   });
@@ -462,10 +492,10 @@ describe('the consistency check', () => {
     await expect(read(lost, ['text'])).rejects.toMatchObject({ code: 'needs-repair' });
     await expect(read(changed, ['text'])).rejects.toMatchObject({ code: 'needs-repair' });
     expect((await read(lost)).values).toEqual(without(lost));
-    await expect(patchEntity(world.engine, assets, lost, { description: 'x' })).rejects.toMatchObject({
+    await expect(engineWrite.patchEntity(world.engine, assets, lost, { description: 'x' })).rejects.toMatchObject({
       code: 'needs-repair',
     });
-    await patchEntity(world.engine, assets, lost, { price: 8 });
+    await engineWrite.patchEntity(world.engine, assets, lost, { price: 8 });
     const expected = [
       { kind: 'missing', of: 'text', row: rowOf(lost, 'text').row },
       { kind: 'stale', of: 'text', row: rowOf(changed, 'text').row },
@@ -493,7 +523,7 @@ describe('the consistency check', () => {
     await create(one);
     const vanish = () => world.storage.table('assets').deleteEntity('Vanished', rowOf(one, 'legal').row);
     const engine = world.engineThrough(interruptedHttpClient(2, vanish));
-    await patchEntity(engine, assets, one, { contract: null, description: 'Kept' });
+    await engineWrite.patchEntity(engine, assets, one, { contract: null, description: 'Kept' });
     const { contract: _, ...left } = one;
     expect(await whole(one)).toEqual({ ...left, description: 'Kept' });
   });

@@ -1,16 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { pick } from '../../lib/base/values.ts';
-import type { Position } from '../../lib/engine/read/continuation.ts';
-import { readByCopies, readByList } from '../../lib/engine/read/read-through-index.ts';
-import { readEntities, scanEntities } from '../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../lib/engine/transfer/transfer.ts';
-import { deleteEntity, patchEntity, writeAtomically } from '../../lib/engine/write/entity-store.ts';
-import { readOperation } from '../../lib/engine/write/operation.ts';
-import { toProblem } from '../../lib/http/problem.ts';
 import type { RowkeyError, Values } from '../../lib/index.ts';
-import { rewrapEntities } from '../../lib/operations/rewrap.ts';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { testFurtherRows } from '../further-rows-contract.ts';
+import { baseValues } from '../kit/base.ts';
+import { engineRead, engineTransfer, engineWrite, type Position } from '../kit/engine.ts';
+import { httpDoor } from '../kit/http.ts';
+import { operationsModel } from '../kit/operations.ts';
+import { storageKeys } from '../kit/storage.ts';
 import {
   create,
   former,
@@ -40,7 +35,7 @@ testWrites(subject, {
     m470: 'changed',
   }),
   'a replace that needs fewer rows': replacing(tests, (one) => ({
-    ...pick(one, tests.keyFields),
+    ...baseValues.pick(one, tests.keyFields),
     m1: 'alone',
     m470: 'kept',
   })),
@@ -63,10 +58,10 @@ describe('an entity that lost a row', () => {
     world.storage.table('tests').deleteEntity(String(one.plant), `test_${one.testId}!-wide1`);
   const needsRepair = (work: Promise<unknown>) => expect(work).rejects.toMatchObject({ code: 'needs-repair' });
   async function scanAll() {
-    const scan = (after?: Position) => scanEntities(world.engine, tests, { top: 1_000, after });
+    const scan = (after?: Position) => engineRead.scanEntities(world.engine, tests, { top: 1_000, after });
     for (let { next } = await scan(); next; ) ({ next } = await scan(next));
   }
-  const toMove = (one: Values) => requestMove(world.engine, tests, one, { plant: `New${one.plant}` });
+  const toMove = (one: Values) => engineTransfer.requestMove(world.engine, tests, one, { plant: `New${one.plant}` });
 
   test('is in no list without the fields of the row', async () => {
     const one = tested({ plant: 'Partial', batch: 'Partial', status: 'partial' });
@@ -74,23 +69,27 @@ describe('an entity that lost a row', () => {
     await lose(one);
     const { batch: byBatch, last } = tests.indexes;
     if (byBatch?.kind !== 'inter-partition' || last?.kind !== 'index-entity') throw new Error('Other indexes.');
-    await needsRepair(readEntities(world.engine, tests, one, { top: 10 }));
-    await needsRepair(readEntities(world.engine, tests, one, { top: 10, select: ['m1'] }));
+    await needsRepair(engineRead.readEntities(world.engine, tests, one, { top: 10 }));
+    await needsRepair(engineRead.readEntities(world.engine, tests, one, { top: 10, select: ['m1'] }));
     await needsRepair(scanAll());
-    await needsRepair(readByCopies(world.engine, tests, byBatch, { batch: 'Partial' }, { top: 10 }));
-    await needsRepair(readByList(world.engine, tests, last, pick(one, ['plant', 'm1979']), { top: 10 }));
-    const { items } = await readEntities(world.engine, tests, one, { top: 10, select: ['testId'] });
+    await needsRepair(engineRead.readByCopies(world.engine, tests, byBatch, { batch: 'Partial' }, { top: 10 }));
+    await needsRepair(
+      engineRead.readByList(world.engine, tests, last, baseValues.pick(one, ['plant', 'm1979']), { top: 10 }),
+    );
+    const { items } = await engineRead.readEntities(world.engine, tests, one, { top: 10, select: ['testId'] });
     expect(items).toContainEqual({ testId: one.testId });
-    const patch = { ...pick(one, ['plant', 'testId']), m1: 'x' };
-    const error = await writeAtomically(world.engine, tests, [{ patch }]).catch((thrown: RowkeyError) => thrown);
+    const patch = { ...baseValues.pick(one, ['plant', 'testId']), m1: 'x' };
+    const error = await engineWrite
+      .writeAtomically(world.engine, tests, [{ patch }])
+      .catch((thrown: RowkeyError) => thrown);
     expect(error).toMatchObject({ code: 'needs-repair', message: expect.stringContaining('at 0') });
-    expect(toProblem(error as RowkeyError).detail).not.toContain('wide1');
-    await deleteEntity(world.engine, tests, one);
-    expect((await readEntities(world.engine, tests, one, { top: 10 })).items).toHaveLength(1);
+    expect(httpDoor.toProblem(error as RowkeyError).detail).not.toContain('wide1');
+    await engineWrite.deleteEntity(world.engine, tests, one);
+    expect((await engineRead.readEntities(world.engine, tests, one, { top: 10 })).items).toHaveLength(1);
   });
 
   test.each([
-    ['archived', 'archive', (one: Values) => requestArchive(world.engine, tests, one), former],
+    ['archived', 'archive', (one: Values) => engineTransfer.requestArchive(world.engine, tests, one), former],
     ['moved', 'move', toMove, tests],
   ] as const)('is not %s', async (_, operation, request, destination) => {
     const [before, after] = [tested({ plant: 'Kept' }), tested({ plant: 'Kept' })];
@@ -112,8 +111,8 @@ describe('an entity that lost a row', () => {
       reason: 'A further row of an entity of tests is lost: wide1. npm run verify -- <entity> finds its key.',
     };
     const done = { entity: 'tests', operation, operationId };
-    expect(await readOperation(world.engine, done)).toMatchObject(failed);
-    await Promise.all([before, after].map((one) => deleteEntity(world.engine, tests, one)));
+    expect(await engineWrite.readOperation(world.engine, done)).toMatchObject(failed);
+    await Promise.all([before, after].map((one) => engineWrite.deleteEntity(world.engine, tests, one)));
     await world.settle();
   });
 
@@ -121,13 +120,13 @@ describe('an entity that lost a row', () => {
     const one = tested({ plant: 'Wrapped', secret: 'S3cret' });
     await create(one);
     await lose(one);
-    await rotateLocalKey(world.keyFile);
-    const pages = [await rewrapEntities(world.engine, tests, { top: 1_000 })];
+    await storageKeys.rotateLocalKey(world.keyFile);
+    const pages = [await operationsModel.rewrapEntities(world.engine, tests, { top: 1_000 })];
     for (let page = pages[0]; page?.next; page = pages.at(-1))
-      pages.push(await rewrapEntities(world.engine, tests, { top: 1_000, after: page.next }));
+      pages.push(await operationsModel.rewrapEntities(world.engine, tests, { top: 1_000, after: page.next }));
     expect(pages.reduce((sum, { failed }) => sum + failed, 0)).toBe(1);
     await needsRepair(read(one));
-    await deleteEntity(world.engine, tests, one);
+    await engineWrite.deleteEntity(world.engine, tests, one);
     await world.settle();
   });
 });
@@ -155,7 +154,9 @@ describe('the consistency check', () => {
     await world.storage.table('testsbybatch').deleteEntity('Checked', `Checked_${changed.testId}`);
     for (const one of [lost, changed]) {
       await expect(read(one)).rejects.toMatchObject({ code: 'needs-repair' });
-      await expect(patchEntity(world.engine, tests, one, { m1: 'x' })).rejects.toMatchObject({ code: 'needs-repair' });
+      await expect(engineWrite.patchEntity(world.engine, tests, one, { m1: 'x' })).rejects.toMatchObject({
+        code: 'needs-repair',
+      });
     }
     expect((await read(lost, tests, ['testId'])).values).toEqual({ testId: lost.testId });
     const found = await verify(true);
@@ -202,7 +203,7 @@ describe('the consistency check', () => {
     expect(found).toHaveLength(copies.length);
     expect(await verify(false)).toEqual([]);
     expect((await blob.getProperties()).metadata).toEqual(metadata);
-    await deleteEntity(world.engine, tests, one);
+    await engineWrite.deleteEntity(world.engine, tests, one);
     await world.settle();
   });
 });

@@ -1,13 +1,11 @@
 import { beforeAll, describe } from 'vitest';
-import { omit, pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, replaceEntity } from '../../lib/engine/write/entity-store.ts';
-import { toPlain } from '../../lib/engine/write/stored-values.ts';
 import type { Values } from '../../lib/index.ts';
 import { UNANSWERED_INSERT } from '../fault-driver.ts';
 import { customers, model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity } from '../kit/define.ts';
+import { engineRead, engineWrite } from '../kit/engine.ts';
 import { sampleItems } from '../points.ts';
 import { openWorld } from '../world.ts';
 import { creating, deleting, testWrites } from '../write-contract.ts';
@@ -17,7 +15,7 @@ import { creating, deleting, testWrites } from '../write-contract.ts';
 const world = await openWorld(import.meta.url);
 beforeAll(async () => {
   // The samples of orders refer to this customer.
-  await createEntity(world.engine, customers, { ...sampleOf(customers), customerId: 'ZREF' });
+  await engineWrite.createEntity(world.engine, customers, { ...sampleOf(customers), customerId: 'ZREF' });
 });
 
 let counter = 0;
@@ -29,8 +27,8 @@ function sampleOf({ name }: Entity): Values {
 /** The fields that the engine does not set itself. */
 async function givenFields(one: Values, entity: Entity): Promise<Values> {
   const select = Object.keys(entity.columns);
-  const { values } = await readEntity(world.engine, entity, one, { select });
-  return omit(await toPlain(world.engine, entity, values), entity.decidedFields);
+  const { values } = await engineRead.readEntity(world.engine, entity, one, { select });
+  return baseValues.omit(await engineWrite.toPlain(world.engine, entity, values), entity.decidedFields);
 }
 
 /** Without films, whose key follows from their other fields. */
@@ -46,15 +44,19 @@ describe.each(
   const entity = written.find((one) => one.name === name) as Entity;
   const { childOf } = entity;
   const prepareParent = async (one: Values) =>
-    childOf && createEntity(world.engine, childOf, { ...sampleOf(childOf), ...pick(one, childOf.keyFields) });
+    childOf &&
+    engineWrite.createEntity(world.engine, childOf, {
+      ...sampleOf(childOf),
+      ...baseValues.pick(one, childOf.keyFields),
+    });
   const prepare = async (one: Values) => {
     await prepareParent(one);
-    await createEntity(world.engine, entity, one);
+    await engineWrite.createEntity(world.engine, entity, one);
   };
   // Other values of all fields, the same whenever they are asked for.
   const replaced = new Map<Values, Values>();
   const next = (one: Values) => {
-    const values = replaced.get(one) ?? { ...sampleOf(entity), ...pick(one, entity.keyFields) };
+    const values = replaced.get(one) ?? { ...sampleOf(entity), ...baseValues.pick(one, entity.keyFields) };
     replaced.set(one, values);
     return values;
   };
@@ -70,7 +72,7 @@ describe.each(
       'a create': creating(entity, { prepare: prepareParent }),
       'a replace': {
         prepare,
-        act: (engine, one) => replaceEntity(engine, entity, one, next(one)),
+        act: (engine, one) => engineWrite.replaceEntity(engine, entity, one, next(one)),
         after: next,
         unanswered: UNANSWERED_INSERT,
       },

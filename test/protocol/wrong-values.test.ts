@@ -1,11 +1,7 @@
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, inject, test } from 'vitest';
-import { hasCode } from '../../lib/base/errors.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../lib/define/declaration/finding.ts';
 import type { Model } from '../../lib/index.ts';
-import { type VerifyPosition, verifyPage } from '../../lib/operations/verify.ts';
 import { prepareWorlds, type WalkWorld } from '../../local/walk/walk-world.ts';
 import {
   categories,
@@ -17,6 +13,9 @@ import {
   reviews,
   sales,
 } from '../fixtures/model.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity, Finding } from '../kit/define.ts';
+import { operationsCheck, type VerifyPosition } from '../kit/operations.ts';
 import { testStorage } from '../storage.ts';
 
 /** A stored value of another type than its field: no read returns it, and no command stops at it. */
@@ -50,14 +49,20 @@ beforeAll(async () => {
 async function check(entity: Entity, { repair = false, only }: { repair?: boolean; only?: string } = {}) {
   const all: Finding[] = [];
   for (let position: VerifyPosition | undefined, isFirst = true; isFirst || position; isFirst = false) {
-    const page = await verifyPage(world.engine, entity, { position, top: 100, repair, only, patience: 0 });
+    const page = await operationsCheck.verifyPage(world.engine, entity, {
+      position,
+      top: 100,
+      repair,
+      only,
+      patience: 0,
+    });
     all.push(...page.findings);
     position = page.next;
   }
   return all;
 }
 
-const isUnreadable = (error: unknown) => hasCode(error, 'needs-repair');
+const isUnreadable = (error: unknown) => baseValues.hasCode(error, 'needs-repair');
 
 test.each<[entity: Entity, keys: [string, string], key: object, wrong: Record<string, unknown>, right: object]>([
   [sales as Entity, ['Bern', 'S000001'], { branch: 'Bern', saleId: 'S000001' }, { amount: 'lots' }, { amount: 1.5 }],

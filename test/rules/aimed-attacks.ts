@@ -1,8 +1,7 @@
 import fc from 'fast-check';
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
 import type { Values } from '../../lib/index.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity, LinkedModel } from '../kit/define.ts';
 import { pathOf } from './declared-rules.ts';
 import type { Caller } from './evaluator.ts';
 import type { Marked } from './marked-world.ts';
@@ -18,13 +17,13 @@ export function aimedAttacks(
     Object.fromEntries(Object.entries(fields).map(([name, values]) => [name, fc.constantFrom(...values)])),
     { requiredKeys: [] },
   );
-  const keyOf = ({ entity, values }: Marked) => pick(values, entity.keyFields);
+  const keyOf = ({ entity, values }: Marked) => baseValues.pick(values, entity.keyFields);
   // Nobody knows the text of another entity.
   const unmarked = ({ values, mark }: Marked): Values =>
     JSON.parse(JSON.stringify(values).replaceAll(mark, 'unmarked'));
   const mine = (one: Marked, more: Values): Values => ({
-    ...pick(unmarked(one), written(one.entity)),
-    ...pick(more, Object.keys(one.entity.schema.shape)),
+    ...baseValues.pick(unmarked(one), written(one.entity)),
+    ...baseValues.pick(more, Object.keys(one.entity.schema.shape)),
   });
   const read = fc.tuple(row, fc.nat(), fc.nat(3), fc.boolean()).map(([one, which, how, isSelected]) => {
     const { entity, values } = one;
@@ -36,9 +35,10 @@ export function aimedAttacks(
     if (how === 0 && index) {
       const all = [...(index.remote?.partition.fields ?? partition.fields), ...index.row.fields];
       const given = [...new Set(all)].slice(0, 1 + (which % all.length));
-      return { by, entity: name, values: pick(values, given), ...select };
+      return { by, entity: name, values: baseValues.pick(values, given), ...select };
     }
-    if (how === 1) return { range: name, partition: pick(values, partition.fields), top: 1 + (which % 50), ...select };
+    if (how === 1)
+      return { range: name, partition: baseValues.pick(values, partition.fields), top: 1 + (which % 50), ...select };
     if (how === 2) return { list: name };
     return { get: name, key: keyOf(one), include: children.map((child) => child.name), ...select };
   });
@@ -83,7 +83,7 @@ export function aimedAttacks(
   const move = fc.tuple(row, changes, fc.constantFrom('move', 'archive')).map(([one, more, how]) => ({
     method: 'POST',
     path: `${pathOf(one)}/${how}`,
-    body: how === 'move' ? pick(more, one.entity.movable) : undefined,
+    body: how === 'move' ? baseValues.pick(more, one.entity.movable) : undefined,
   }));
   return fc.oneof(query, transact, batch, write, write, grant, move);
 }

@@ -1,9 +1,9 @@
 import { createRequire } from 'node:module';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { limitOf } from '../../lib/access/limit.ts';
-import { isWithin } from '../../lib/define/codec/limit.ts';
 import { openAccessApp } from '../access-app.ts';
+import { accessChecks } from '../kit/access.ts';
+import { defineCodec } from '../kit/define.ts';
 import { sampleRuns } from '../points.ts';
 import type { Caller, Row } from './evaluator.ts';
 import { define } from './proof-model.ts';
@@ -151,8 +151,9 @@ test('decides like Cedar', { timeout: 3_600_000 }, async () => {
           if (parsed.type === 'failure') throw new Error(json(parsed));
           for (const caller of all)
             for (const action of ACTIONS) {
-              const limit = await limitOf({ engine, caller }, entity, action);
-              for (const row of rows.map(derive)) decide({ caller, action, row, beginning }, isWithin(limit, row));
+              const limit = await accessChecks.limitOf({ engine, caller }, entity, action);
+              for (const row of rows.map(derive))
+                decide({ caller, action, row, beginning }, defineCodec.isWithin(limit, row));
             }
         }
         stats.models += 1;

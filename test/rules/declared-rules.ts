@@ -1,7 +1,6 @@
-import { pick } from '../../lib/base/values.ts';
-import type { Term as Declared } from '../../lib/define/declaration/access.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Index, Values } from '../../lib/index.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Term as Declared, Entity } from '../kit/define.ts';
 import { type Caller, type List, listed, may } from './evaluator.ts';
 import type { Action, Given, Rules, Term } from './random-model.ts';
 
@@ -139,6 +138,6 @@ export function callersOf(entities: readonly Entity[], stored: readonly Stored[]
 
 /** The key of an entity as a path. */
 export function pathOf({ entity, values }: Stored, name: string = entity.name): string {
-  const key = pick(values, entity.keyFields);
+  const key = baseValues.pick(values, entity.keyFields);
   return [name, ...entity.keyFields.map((field) => encodeURIComponent(String(key[field])))].join('/');
 }

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { DeclarationError } from '../../lib/base/errors.ts';
-import type { Alternative } from '../../lib/define/declaration/access.ts';
-import { implies } from '../../lib/define/validate/disclosure.ts';
 import { defineEntity, defineModel } from '../../lib/define.ts';
+import { baseValues } from '../kit/base.ts';
+import { modelParts } from '../kit/define.ts';
+import type { Internal } from '../kit/internal.ts';
 import { sampleRuns } from '../points.ts';
 import { type Caller, may, type World } from './evaluator.ts';
 import {
@@ -28,7 +28,7 @@ const text = { team: z.string(), owner: z.string(), state: z.string() };
 
 function modelOf(ofTarget: readonly Given[], ofSource: readonly Given[]) {
   const access = (rule: readonly Given[]) => ({
-    read: ['root', ...rule.map((one): Alternative => ({ ...declare(one), lists: 'none' }))],
+    read: ['root', ...rule.map((one): Internal['Alternative'] => ({ ...declare(one), lists: 'none' }))],
     write: ['root'],
   });
   const tasks = defineEntity('tasks', {
@@ -90,7 +90,10 @@ test('a model with a count is accepted only if each reader of the count may read
       try {
         modelOf(target, source);
       } catch (error) {
-        if (!(error instanceof DeclarationError) || !/may hide from|which .* may not read/.test(error.message))
+        if (
+          !(error instanceof baseValues.DeclarationError) ||
+          !/may hide from|which .* may not read/.test(error.message)
+        )
           throw error;
         seen.refused += 1;
         return;
@@ -123,8 +126,8 @@ test('a term implies another one only if each value for which it holds is one of
   const seen = { implied: 0, others: 0 };
   fc.assert(
     fc.property(pairs, ({ field, one, other }) => {
-      expect(implies(compared(field, one), compared(field, one))).toBe(true);
-      const isImplied = implies(compared(field, one), compared(field, other));
+      expect(modelParts.implies(compared(field, one), compared(field, one))).toBe(true);
+      const isImplied = modelParts.implies(compared(field, one), compared(field, other));
       seen[isImplied ? 'implied' : 'others'] += 1;
       const values: readonly unknown[] = VALUES[field as keyof typeof VALUES];
       for (const world of isImplied ? worlds : [])

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
-import { WhyQuestion } from '../../lib/api/why.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
+import { apiCalls } from '../kit/api.ts';
 import { model } from './documented-model.ts';
 
 /** What docs/access.md says of its examples. */
@@ -31,7 +31,7 @@ test('docs/access.md shows the declarations that the tests run', () => {
 
 test('docs/access.md asks why by a body that the API accepts', () => {
   const [, body = ''] = /operations\/why -d '(.*?)'$/ms.exec(page) ?? [];
-  expect(WhyQuestion.parse(JSON.parse(body))).toEqual(JSON.parse(body));
+  expect(apiCalls.WhyQuestion.parse(JSON.parse(body))).toEqual(JSON.parse(body));
 });
 
 test('users see and change their own notes', async () => {

@@ -1,9 +1,8 @@
 import { expect, test, vi } from 'vitest';
-import type { Operation } from '../../lib/api/operation.ts';
-import type { RequestContext, Route } from '../../lib/http/route.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
 import { model as deployed } from '../../model/model.ts';
 import { model as fixtures } from '../fixtures/model.ts';
+import type { Operation } from '../kit/api.ts';
+import { httpDoor, type RequestContext, type Route } from '../kit/http.ts';
 
 /** An operation without `entity` is outside of the limits of requests of its entity, and nothing else would tell. */
 
@@ -39,7 +38,7 @@ test.each([
   ['the fixtures', fixtures],
   ['the packs', deployed],
 ])('every operation on an entity counts in the limits of that entity: %s', async (_, model) => {
-  const routes = createRoutes(model).filter(({ isUndescribed, name }) => !isUndescribed && name !== 'openapi');
+  const routes = httpDoor.createRoutes(model).filter(({ isUndescribed, name }) => !isUndescribed && name !== 'openapi');
   expect(routes.length).toBeGreaterThan(0);
   const wrong: string[] = [];
   for (const route of routes) {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Term } from '../../lib/define/declaration/access.ts';
 import {
   between,
   defineClaims,
@@ -17,6 +16,7 @@ import {
   total,
 } from '../../lib/define.ts';
 import { openAccessApp } from '../access-app.ts';
+import type { Term } from '../kit/define.ts';
 import { sampleRuns } from '../points.ts';
 
 /** A rule that the compiler has not checked: the model refuses it, or requests work. */

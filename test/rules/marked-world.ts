@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import type { z } from 'zod';
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
 import { RowkeyError, type Values } from '../../lib/index.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { creationOf } from '../../local/walk/values.ts';
+import { apiCalls } from '../kit/api.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity, LinkedModel } from '../kit/define.ts';
+import type { Engine } from '../kit/engine.ts';
 import type { Stored } from './declared-rules.ts';
 
 /**
@@ -28,7 +27,7 @@ export type AnyStore = Readonly<Record<string, any>>;
 
 export function storeOf({ list }: LinkedModel, engine: Engine): AnyStore {
   const record = <Result>(_by: string, write: () => Promise<Result>) => write();
-  return createStore(list, { engine: async () => engine, limits: [], record }) as AnyStore;
+  return apiCalls.createStore(list, { engine: async () => engine, limits: [], record }) as AnyStore;
 }
 
 interface Filling {
@@ -56,9 +55,9 @@ export async function fillWorld(
       const links = Object.values(entity.references).map(({ field, to, by }) => ({ [field]: find(to, nth)[by] }));
       const copied = Object.values(entity.denormalized).map(({ source, field, by }) => {
         const values = find(source, nth);
-        return { ...pick(values, entity.keyFields), [field]: values[by] };
+        return { ...baseValues.pick(values, entity.keyFields), [field]: values[by] };
       });
-      const parent = pick(find(entity.childOf, nth), entity.childOf?.keyFields ?? []);
+      const parent = baseValues.pick(find(entity.childOf, nth), entity.childOf?.keyFields ?? []);
       const mark = makeMark();
       const until = entity.expiry?.at ? { [entity.expiry.at]: TOMORROW } : {};
       const given = withMark(entity, Object.assign({}, sample, parent, ...links, ...copied, until), mark);
@@ -71,7 +70,7 @@ export async function fillWorld(
   // An entity may have counts and copies of those that came after it.
   for (const [at, one] of made.entries()) {
     if (one.entity.series) continue;
-    const found = await store[one.entity.name].get(pick(one.values, one.entity.keyFields));
+    const found = await store[one.entity.name].get(baseValues.pick(one.values, one.entity.keyFields));
     made[at] = { ...one, values: found.values };
   }
   return made;
@@ -111,14 +110,17 @@ async function create(store: AnyStore, entity: Entity, given: Values, mark: stri
   const of = store[name];
   try {
     if (series) {
-      await of.set(pick(given, keyFields), given.counts ?? { [series.first]: 1 });
+      await of.set(baseValues.pick(given, keyFields), given.counts ?? { [series.first]: 1 });
       return { ...given, counts: given.counts ?? { [series.first]: 1 } };
     }
     const { values } = await of.create(given);
     // The bytes after the picture carry the mark. Anybody may read a public file.
     for (const [field, { public: isPublic }] of Object.entries(entity.attachments))
-      await of.files[field].put(pick(values, keyFields), Buffer.concat([PNG, Buffer.from(isPublic ? '' : mark)]));
-    const found = await of.get(pick(values, keyFields));
+      await of.files[field].put(
+        baseValues.pick(values, keyFields),
+        Buffer.concat([PNG, Buffer.from(isPublic ? '' : mark)]),
+      );
+    const found = await of.get(baseValues.pick(values, keyFields));
     return found?.values;
   } catch (error) {
     if (!(error instanceof RowkeyError)) throw error;

@@ -11,9 +11,9 @@ import {
   subject,
   total,
 } from '../../lib/define.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp, type Reply } from '../access-app.ts';
+import { apiCalls } from '../kit/api.ts';
 
 /** Rules at the doors that no random model has: files, series, references, archives, moves and totals. */
 
@@ -149,7 +149,7 @@ test('a file, an archive and a move of a readable entity need the rule of the wr
 
 test('the files of a store of a caller follow the rules', async () => {
   const source = { engine: async () => app.engine, record: <Done>(_: string, write: () => Promise<Done>) => write() };
-  const store = createStore<typeof model.entities>(model.list, source);
+  const store = apiCalls.createStore<typeof model.entities>(model.list, source);
   const { photo } = store.as({ ...ann, claims: {} }).albums.files;
   expect((await photo.get({ place: 'attic', albumId: '3' }))?.blob.size).toBe(PNG.length);
   expect(await photo.put({ place: 'home', albumId: '4' }, PNG)).toMatchObject({ type: 'image/png' });

@@ -1,4 +1,4 @@
-import { DeclarationError } from '../../lib/base/errors.ts';
+import { baseValues } from '../kit/base.ts';
 import { modelOf, type Plan } from './random-model.ts';
 
 let count = 0;
@@ -27,7 +27,7 @@ export function define(plan: Plan) {
     try {
       return declare(each);
     } catch (error) {
-      if (!(error instanceof DeclarationError)) throw error;
+      if (!(error instanceof baseValues.DeclarationError)) throw error;
     }
   return undefined;
 }

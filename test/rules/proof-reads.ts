@@ -1,5 +1,5 @@
-import { listMine } from '../../lib/api/mine.ts';
 import type { Reply } from '../access-app.ts';
+import { apiCalls } from '../kit/api.ts';
 import { type Caller, hasRole, type List, listed, may, type Row, reachesAll } from './evaluator.ts';
 import { FIELDS, Mismatch, omit, pick, root, type World } from './proof-world.ts';
 import { ACTIONS, keyOf } from './random-model.ts';
@@ -323,7 +323,7 @@ export class Reads {
 
   /** The pages of all that a caller reaches, if the rules name its partitions: nothing else, nothing twice, and with one role everything. */
   async mine(caller: Caller, kind: Kind): Promise<void> {
-    const mine = listMine(this.#world.entityOf(kind));
+    const mine = apiCalls.listMine(this.#world.entityOf(kind));
     if (
       !mine ||
       keyOf(this.#world.plan).inPartition.length === 0 ||

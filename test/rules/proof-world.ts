@@ -1,9 +1,8 @@
 import type fc from 'fast-check';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
-import { writeBatch } from '../../lib/engine/write/entity-batch.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import type { openAccessApp, Reply } from '../access-app.ts';
+import type { Entity, LinkedModel } from '../kit/define.ts';
+import { engineWrite } from '../kit/engine.ts';
 import { type Caller, may, type Row } from './evaluator.ts';
 import { type Action, keyOf, type Plan, type Rules, rulesOf, VALUES, zoneOf } from './random-model.ts';
 import type { beginnings, Kind } from './random-requests.ts';
@@ -76,7 +75,7 @@ export class World {
   async #createAll(kind: Kind, given: readonly Row[]): Promise<void> {
     const rows = given.map((row) => this.body(kind, row));
     // By the app itself: no caller may name other owners.
-    const outcomes = await writeBatch(
+    const outcomes = await engineWrite.writeBatch(
       this.app.engine,
       this.entityOf(kind),
       rows.map((create) => ({ create })),

@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { buildKey } from '../../lib/define/keys/key-template.ts';
-import { moveSlots } from '../../lib/operations/move-slots.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
-import { slotOf } from '../../lib/storage/slots.ts';
 import { openAccessApp } from '../access-app.ts';
+import { defineKeys } from '../kit/define.ts';
+import { operationsModel, operationsMove } from '../kit/operations.ts';
+import { storageSlots } from '../kit/storage.ts';
 import { createAccounts } from '../lib/storage/several-accounts.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { define } from './proof-model.ts';
@@ -119,7 +117,7 @@ test('archives and moves take what the rules allow when they run, with the child
 });
 
 /** Accounts in memory execute no request late. A busy machine renews a hold late. */
-const MOVING = { ...MOVE_TIMING, lateMs: 1_000, holdMs: 60_000, keepMs: 0 };
+const MOVING = { ...operationsMove.MOVE_TIMING, lateMs: 1_000, holdMs: 60_000, keepMs: 0 };
 
 test('callers see and do what the rules say on three accounts, while slots move', { timeout: 7_200_000 }, async () => {
   let [rows, models] = [0, 0];
@@ -139,13 +137,21 @@ test('callers see and do what the rules say on three accounts, while slots move'
       const world = new World(defined.plan, app, defined.model);
       const [sentReads, sentWrites] = [new Reads(world), new Writes(world)];
       await world.begin(beginning);
-      const given = { timing: MOVING, resources: resourcesOf(defined.model.list, Date.now(), defined.model) };
+      const given = {
+        timing: MOVING,
+        resources: operationsModel.resourcesOf(defined.model.list, Date.now(), defined.model),
+      };
       const slots = [
-        ...new Set(beginning.tasks.map((task) => slotOf(buildKey(world.entityOf('tasks').partition, task)))),
+        ...new Set(
+          beginning.tasks.map((task) =>
+            storageSlots.slotOf(defineKeys.buildKey(world.entityOf('tasks').partition, task)),
+          ),
+        ),
       ];
       const mover = { isOver: false };
       const move = async () => {
-        for (const to of ['second', 'first']) rows += (await moveSlots(open(), [{ slots, to }], given)).rows;
+        for (const to of ['second', 'first'])
+          rows += (await operationsMove.moveSlots(open(), [{ slots, to }], given)).rows;
       };
       const moving = move().finally(() => {
         mover.isOver = true;

@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { z } from 'zod';
-import type { Alternative, Scalar } from '../../lib/define/declaration/access.ts';
 import {
   between,
   type DeclaredEntity,
@@ -18,6 +17,7 @@ import {
   subject,
   total,
 } from '../../lib/index.ts';
+import type { Internal } from '../kit/internal.ts';
 
 /**
  * Random models with rules on rows: tasks with notes (children), of teams with members, and people, by whom callers are known. Values
@@ -25,10 +25,10 @@ import {
  */
 
 export type Term =
-  | { readonly is: 'equal'; readonly value: Scalar }
-  | { readonly is: 'one of'; readonly values: readonly [Scalar, ...Scalar[]] }
+  | { readonly is: 'equal'; readonly value: Internal['Scalar'] }
+  | { readonly is: 'one of'; readonly values: readonly [Internal['Scalar'], ...Internal['Scalar'][]] }
   | { readonly is: 'prefix'; readonly prefix: string }
-  | { readonly is: 'between'; readonly from: Scalar; readonly to: Scalar }
+  | { readonly is: 'between'; readonly from: Internal['Scalar']; readonly to: Internal['Scalar'] }
   | { readonly is: 'subject' | 'claim' | 'own' }
   | { readonly is: 'member'; readonly level?: string };
 
@@ -96,14 +96,14 @@ const KEYS = [
 ] as const;
 
 const equal = (field: Field) =>
-  fc.constantFrom<Scalar>(...VALUES[field]).map((value): Term => ({ is: 'equal', value }));
+  fc.constantFrom<Internal['Scalar']>(...VALUES[field]).map((value): Term => ({ is: 'equal', value }));
 const several = (field: Field) =>
   fc
-    .uniqueArray(fc.constantFrom<Scalar>(...VALUES[field]), { minLength: 1, maxLength: 2 })
-    .map((values): Term => ({ is: 'one of', values: values as [Scalar, ...Scalar[]] }));
+    .uniqueArray(fc.constantFrom<Internal['Scalar']>(...VALUES[field]), { minLength: 1, maxLength: 2 })
+    .map((values): Term => ({ is: 'one of', values: values as [Internal['Scalar'], ...Internal['Scalar'][]] }));
 const prefix = (...prefixes: string[]) =>
   fc.constantFrom(...prefixes).map((text): Term => ({ is: 'prefix', prefix: text }));
-const within = (...bounds: (readonly [Scalar, Scalar])[]) =>
+const within = (...bounds: (readonly [Internal['Scalar'], Internal['Scalar']])[]) =>
   fc.constantFrom(...bounds).map(([from, to]): Term => ({ is: 'between', from, to }));
 const is = (name: 'subject' | 'claim' | 'own') => fc.constant<Term>({ is: name });
 const member = fc.oneof(
@@ -209,7 +209,7 @@ export const plansToMove = plans.map((plan): Plan => {
 const claims = defineClaims({ teams: { verifiedBy: {} } });
 
 /** The declared form of an alternative. */
-export function declare({ role, where: given, lists }: Given): Alternative {
+export function declare({ role, where: given, lists }: Given): Internal['Alternative'] {
   const terms = Object.entries(given).map(([field, term]) => {
     if (term.is === 'equal') return [field, term.value];
     if (term.is === 'one of') return [field, oneOf(...term.values)];

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel } from '../../lib/define.ts';
-import { createHandler } from '../../lib/http/handler.ts';
 import { createTestStore } from '../../lib/testing/index.ts';
 import { openAccessApp } from '../access-app.ts';
+import { httpDoor } from '../kit/http.ts';
 import { testApp, testInvocation, testRequest } from '../lib/http/request.ts';
 
 const invitations = defineEntity('invitations', {
@@ -72,7 +72,7 @@ test('counts each read of a query, and a function of the app', async () => {
   const { body } = await app.ask(cid, 'POST', 'query', { reads });
   expect(JSON.stringify(body)).toContain('too-many-requests');
   const over = { engine: app.engine, limits: model.limits, authenticate: async () => ({ ...cid, claims: {} }) };
-  const handler = createHandler(
+  const handler = httpDoor.createHandler(
     () => testApp(import.meta.url, over),
     { roles: ['reader'] },
     () => ({ status: 204 }),

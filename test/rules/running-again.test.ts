@@ -1,15 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type Entity, formerOf } from '../../lib/define/declaration/entity.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import { moveToKey } from '../../lib/engine/transfer/move-to-key.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { defineEntity, defineModel, interPartitionIndex, oneOf, type Values } from '../../lib/index.ts';
-import { readRow, submit } from '../../lib/storage/rows.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { openAccessApp } from '../access-app.ts';
+import { definePlaces, type Entity, modelParts } from '../kit/define.ts';
+import { engineTransfer, engineWrite } from '../kit/engine.ts';
+import { storageRows } from '../kit/storage.ts';
 import { log } from '../silent-log.ts';
 
 /** What an operation runs again: a case for each cell of the table in docs/consistency.md. */
@@ -130,17 +128,17 @@ beforeEach(() => {
 const MANY = 110;
 
 async function create(entity: Entity, values: Values): Promise<void> {
-  await createEntity(engine, entity, values);
+  await engineWrite.createEntity(engine, entity, values);
 }
 
 /** Changes a stored row as nothing but an operator can. */
 async function change(entity: Entity, values: Values, properties: Readonly<Record<string, unknown>>): Promise<void> {
-  const { table, partition, row } = addressOf(entity, values);
-  await submit(storage, { table, partition, actions: [{ kind: 'merge', row, properties, etag: '*' }] });
+  const { table, partition, row } = definePlaces.addressOf(entity, values);
+  await storageRows.submit(storage, { table, partition, actions: [{ kind: 'merge', row, properties, etag: '*' }] });
 }
 
 const read = async (entity: Entity, values: Values) =>
-  (await readRow(storage, addressOf(entity, values)))?.properties as Values | undefined;
+  (await storageRows.readRow(storage, definePlaces.addressOf(entity, values)))?.properties as Values | undefined;
 
 interface Subject {
   readonly operation: Operation;
@@ -155,7 +153,7 @@ interface Subject {
 /** Creates the entity of the case, with its children, and says which row the case is about. */
 async function begin(operation: Operation, of: string, over: Values = {}): Promise<Subject> {
   if (operation === 'another key') {
-    const former = formerOf(linked.depots) as Entity;
+    const former = modelParts.formerOf(linked.depots) as Entity;
     await create(former, { ...key, state: 'open', ...over });
     return { operation, entity: former, values: key, there: linked.depots, moved: key };
   }
@@ -185,7 +183,7 @@ const request = (operation: Operation, caller = root) =>
 async function run({ operation }: Subject, meanwhile = async () => {}, caller = root): Promise<string> {
   if (operation === 'another key') {
     await meanwhile();
-    const reason = await moveToKey(engine, linked.depots, key);
+    const reason = await engineTransfer.moveToKey(engine, linked.depots, key);
     return reason === undefined ? 'succeeded' : 'failed';
   }
   const { status, text, body } = await request(operation, caller);
@@ -308,7 +306,7 @@ async function referred(operation: Operation, of: string): Promise<Ran> {
   const id = { stays: 'stayId', repairs: 'repairId', visits: 'visitId' }[kind];
   const refer = async () => {
     const values = { ...subject.values, [id]: `of-${made}` };
-    if (kind === 'stays') await moveToKey(engine, linked.depots, key);
+    if (kind === 'stays') await engineTransfer.moveToKey(engine, linked.depots, key);
     expect((await app.ask(root, 'POST', kind, values)).status).toBe(201);
   };
   return (await isDone(subject, await run(subject, refer))) ? 'no' : 'yes';

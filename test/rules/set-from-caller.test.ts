@@ -1,8 +1,8 @@
 import { beforeAll, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
 import { defineClaims, defineEntity, defineModel, type Input, oneOf, subject } from '../../lib/index.ts';
-import { createStore } from '../../lib/store/store.ts';
 import { openAccessApp } from '../access-app.ts';
+import { apiCalls } from '../kit/api.ts';
 
 /** Fields that a create takes from the caller. */
 
@@ -145,7 +145,7 @@ test('a part of the key can be set, and a caller has no row of another', async (
 
 test('the app itself names them, and its callers may leave them out', async () => {
   const source = { engine: async () => app.engine, record: <Done>(_: string, write: () => Promise<Done>) => write() };
-  const store = createStore<typeof model.entities>(model.list, source);
+  const store = apiCalls.createStore<typeof model.entities>(model.list, source);
   await store.notes.create({ board: 'b', noteId: '20', author: 'bob' });
   await store.notes.update({ board: 'b', noteId: '20' }, { author: 'cid' });
   await expect(store.notes.create({ board: 'b', noteId: '21' })).rejects.toMatchObject({ field: 'author' });

@@ -1,11 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { addressOf } from '../../lib/define/places/index-entries.ts';
-import type { Transfer } from '../../lib/engine/reconcile/intent.ts';
-import { runTransfer } from '../../lib/engine/transfer/transfer.ts';
-import { findOperation, operations } from '../../lib/engine/write/operation.ts';
-import { RULED_OUT } from '../../lib/engine/write/recorded-rules.ts';
 import {
   defineClaims,
   defineEntity,
@@ -17,10 +11,12 @@ import {
   subject,
   type Values,
 } from '../../lib/index.ts';
-import { readRow, submit } from '../../lib/storage/rows.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { openAccessApp } from '../access-app.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
+import { engineTransfer, engineWrite, type Transfer } from '../kit/engine.ts';
+import { storageRows } from '../kit/storage.ts';
 import { receiveMessage } from '../receive-message.ts';
 import { log } from '../silent-log.ts';
 import { rowsOf } from '../world.ts';
@@ -161,7 +157,7 @@ describe.each(['move', 'archive', 'delete'] as const)('the %s of a caller whom r
       expect((await patch({ state: 'final' })).status).toBe(200);
       before = await stored();
     });
-    expect(found).toMatchObject({ status: 'failed', reason: RULED_OUT });
+    expect(found).toMatchObject({ status: 'failed', reason: engineWrite.RULED_OUT });
     expect(await stored()).toEqual(before);
     // The entity is open to writers, and its unique value is its own.
     expect((await patch({ note: `m${made}` })).status).toBe(200);
@@ -180,8 +176,8 @@ describe.each(['move', 'archive', 'delete'] as const)('the %s of a caller whom r
     const transfer = message.body as Transfer;
     expect(transfer.operationId).toBe(body.operationId);
     for (const _ of [1, 2]) {
-      await runTransfer(engine, linked, transfer);
-      const recorded = await findOperation(engine, {
+      await engineTransfer.runTransfer(engine, linked, transfer);
+      const recorded = await engineWrite.findOperation(engine, {
         operation: kind,
         operationId: body.operationId,
         entity: 'plants',
@@ -195,7 +191,7 @@ describe.each(['move', 'archive', 'delete'] as const)('the %s of a caller whom r
     if (kind === 'delete') return;
     await begin();
     const found = await run(kind, () => app.ask(root, 'DELETE', path()));
-    expect(found).toMatchObject({ status: 'failed', reason: RULED_OUT });
+    expect(found).toMatchObject({ status: 'failed', reason: engineWrite.RULED_OUT });
     // Without rules, nothing is hidden.
     await begin();
     const { reason } = await run(kind, () => app.ask(root, 'DELETE', path()), root);
@@ -217,13 +213,13 @@ describe.each(['move', 'archive', 'delete'] as const)('the %s of a caller whom r
     await begin({}, partsFor(kind));
     const { body } = await request(kind);
     const of = { operation: kind, operationId: body.operationId, entity: 'plants' } as const;
-    expect((await findOperation(engine, of))?.rules).toBeDefined();
+    expect((await engineWrite.findOperation(engine, of))?.rules).toBeDefined();
     expect((await app.ask(root, 'GET', `${path()}/${kind}/${body.operationId}`)).body).not.toHaveProperty('rules');
     const { message } = await receiveMessage(storage, 'transfers');
     expect(JSON.stringify(message.body)).not.toContain('owner');
-    await runTransfer(engine, linked, message.body as Transfer);
-    expect(await findOperation(engine, of)).toMatchObject({ status: 'succeeded' });
-    expect((await findOperation(engine, of))?.rules).toBeUndefined();
+    await engineTransfer.runTransfer(engine, linked, message.body as Transfer);
+    expect(await engineWrite.findOperation(engine, of)).toMatchObject({ status: 'succeeded' });
+    expect((await engineWrite.findOperation(engine, of))?.rules).toBeUndefined();
     await worker.settle();
   });
 
@@ -236,10 +232,10 @@ describe.each(['move', 'archive', 'delete'] as const)('the %s of a caller whom r
       )
         .filter(({ status, key }) => status === 'running' && String(key).includes(`"${plantId}"`))
         .map(({ partitionKey }) => String(partitionKey));
-      const { table, partition, row } = addressOf(operations, { operationId: recorded });
-      const properties = (await readRow(storage, { table, partition, row }))?.properties ?? {};
+      const { table, partition, row } = definePlaces.addressOf(engineWrite.operations, { operationId: recorded });
+      const properties = (await storageRows.readRow(storage, { table, partition, row }))?.properties ?? {};
       const { rules: _, ...former } = properties;
-      await submit(storage, { table, partition, actions: [{ kind: 'upsert', row, properties: former }] });
+      await storageRows.submit(storage, { table, partition, actions: [{ kind: 'upsert', row, properties: former }] });
     });
     expect(found.status).toBe('succeeded');
   });
@@ -310,7 +306,7 @@ describe('a move', () => {
     await begin({}, [1, 1, 2]);
     const before = await stored();
     const { status, body } = await request('move');
-    expect({ status, detail: body.detail }).toEqual({ status: 403, detail: RULED_OUT });
+    expect({ status, detail: body.detail }).toEqual({ status: 403, detail: engineWrite.RULED_OUT });
     expect(await stored()).toEqual(before);
     expect((await app.ask(root, 'DELETE', `parts/eu-1/${plantId}/2`)).status).toBe(204);
     expect((await request('move')).status).toBe(202);
@@ -330,7 +326,7 @@ describe('a move', () => {
         expect((await app.ask(root, 'PATCH', `parts/eu-1/${plantId}/${count - 1}`, { grade: 2 })).status).toBe(200);
         before = await stored();
       });
-      expect(found).toMatchObject({ status: 'failed', reason: RULED_OUT });
+      expect(found).toMatchObject({ status: 'failed', reason: engineWrite.RULED_OUT });
       expect(await stored()).toEqual(before);
       expect((await patch({ note: `open${made}` })).status).toBe(200);
     },

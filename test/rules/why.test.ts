@@ -12,8 +12,8 @@ import {
   startsWith,
   subject,
 } from '../../lib/define.ts';
-import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { openAccessApp } from '../access-app.ts';
+import { httpDoor } from '../kit/http.ts';
 
 /** What operators learn of the rules, and nobody else. */
 
@@ -234,7 +234,7 @@ test('an explanation of a write names the roles that get it, and never one that 
 });
 
 test('the model describes who may do what, in words', () => {
-  const { logs: of, people: restricted, crew: byRoles } = describeModel(model).entities;
+  const { logs: of, people: restricted, crew: byRoles } = httpDoor.describeModel(model).entities;
   const inCrew = "shipId is one of the caller's memberships in crew";
   expect(of?.access.rules).toEqual({
     read: [

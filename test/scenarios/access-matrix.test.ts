@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { omit, pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { shapesOf } from '../../lib/define/places/index-entries.ts';
 import type { Values } from '../../lib/index.ts';
-import { PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { PNG } from '../../local/walk/png.ts';
 import {
   CALLERS,
@@ -24,6 +20,9 @@ import {
 import { contains } from '../contains.ts';
 import { model } from '../fixtures/model.ts';
 import { SAMPLES } from '../fixtures/samples.ts';
+import { baseValues } from '../kit/base.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
+import { storageBlobs } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 
@@ -112,7 +111,7 @@ async function withManyChildren(entity: Entity): Promise<Instance> {
   const actions = Array.from({ length: 100 }, (_, index) => ({
     create: {
       ...SAMPLES[child?.name ?? '']?.(counter++),
-      ...pick(one.values, entity.keyFields),
+      ...baseValues.pick(one.values, entity.keyFields),
       year: 2_000 + index,
     },
   }));
@@ -215,7 +214,11 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   if (path === 'me') return { path: '/api/me' };
   if (parts[1] === 'why') {
     const { entity: of, values } = seeds.get('employees') as Instance;
-    const body = { entity: of.name, key: pick(values, of.keyFields), caller: { subject: 'ann', roles: ['reader'] } };
+    const body = {
+      entity: of.name,
+      key: baseValues.pick(values, of.keyFields),
+      caller: { subject: 'ann', roles: ['reader'] },
+    };
     return { path: '/api/operations/why', body };
   }
   if (path === 'transact') {
@@ -225,7 +228,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   if (path === 'query') {
     const single = [...seeds.values()].filter((one) => !one.entity.series);
     const reads = single.slice(0, 16).map(({ entity: one, values }) => {
-      return [one.name, { range: one.name, partition: pick(values, one.partition.fields) }];
+      return [one.name, { range: one.name, partition: baseValues.pick(values, one.partition.fields) }];
     });
     return { path: '/api/query', body: { reads: Object.fromEntries(reads) } };
   }
@@ -237,7 +240,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
     if (path === 'operations/period-archives/grants') {
       const name = 'logins/2020-01-01/1.ndjson.gz';
       const metadata = { state: 'verified', rows: '1', hash: '' };
-      const client = product.storage.container(PERIOD_ARCHIVES_CONTAINER).getBlockBlobClient(name);
+      const client = product.storage.container(storageBlobs.PERIOD_ARCHIVES_CONTAINER).getBlockBlobClient(name);
       await client.upload('', 0, { metadata });
       return { path: `/api/${path}`, body: { name } };
     }
@@ -247,7 +250,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       return { path: `/api/${path}`, body };
     }
     const id = path.includes('{id}') ? await poison() : '';
-    const built = entity ? Object.keys(shapesOf(entity)) : [];
+    const built = entity ? Object.keys(definePlaces.shapesOf(entity)) : [];
     const filledPath = fill(path, { id, index: parts[1] === 'reindex' ? String(built[0]) : 'former' });
     if (path.endsWith('/replays')) return { path: filledPath, body: { queue: 'none' } };
     return { path: filledPath + (method === 'GET' ? '' : '?top=1000').repeat(path.includes('{id}') ? 0 : 1) };
@@ -311,14 +314,14 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
   const sample = () => {
     const values = SAMPLES[entity.name]?.(counter++) ?? {};
     return entity.childOf
-      ? { ...values, ...pick(seed.values, entity.childOf.keyFields), year: 2_000 + (counter % 900) }
+      ? { ...values, ...baseValues.pick(seed.values, entity.childOf.keyFields), year: 2_000 + (counter % 900) }
       : values;
   };
   if (path === entity.name) return { path: at(), ...(method === 'GET' ? {} : { body: sample() }) };
   if (parts.at(-1) === 'batch') return { path: at(), body: { actions: [{ put: sample() }] } };
   if (method === 'PUT') {
     const written = Object.keys(SAMPLES[entity.name]?.(0) ?? {});
-    return { path: at(), body: pick(instance.values, written), instance };
+    return { path: at(), body: baseValues.pick(instance.values, written), instance };
   }
   if (method === 'PATCH') return { path: at(), body: {}, instance };
   if (
@@ -410,7 +413,7 @@ function expectFields({ entity, route, parts }: Target, caller: Caller, { path }
     // A range omits large fields unless they are selected.
     const omitted = route.name === `${entity.name}-range` ? [...changing, ...entity.large] : changing;
     const shown = parts[1] === 'by' ? Object.keys(item) : visible;
-    const wanted = pick(
+    const wanted = baseValues.pick(
       whole.values,
       shown.filter((field) => !omitted.includes(field)),
     );
@@ -471,7 +474,7 @@ describe.each(CALLERS)('$name', (caller) => {
 test('a rejected request changes nothing', async () => {
   for (const [name, { entity, values }] of seeds) {
     const { body } = await must(send(EVERYTHING, 'GET', pathOf(name, entity, values)), 200);
-    const rest = omit(values, ['photo', 'picture', 'employeeCount']);
+    const rest = baseValues.omit(values, ['photo', 'picture', 'employeeCount']);
     expect(body, name).toMatchObject(rest);
   }
 });

@@ -5,11 +5,11 @@ import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { buildLibrary } from '../../local/commands/build-library.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { checkTypes } from '../check-types.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { SECOND_ACCOUNT, testStorage } from '../storage.ts';
@@ -269,7 +269,7 @@ test('serves two models in one app, and the function of the adopter under the ho
     status: 404,
     body: { type: '/api/yard/problems#not-found', accepted: 'the paths in /api/yard/openapi.json' },
   });
-  const yard = openStorage({ connectionString: yardConnection }, 'yard');
+  const yard = storageAccounts.openStorage({ connectionString: yardConnection }, 'yard');
   await yard.queue('transfers').sendMessage('nonsense');
   await vi.waitFor(async () => expect(await rowsOf(yard, 'poison')).toMatchObject([{ Queue: 'transfers' }]), {
     timeout: PATIENCE_MS,

@@ -10,7 +10,7 @@ const ingestion = await startIngestion();
 // Set before the product starts, because it inherits the environment.
 for (const [name, value] of Object.entries(ingestion.environment)) vi.stubEnv(name, value);
 
-import { TIMERS } from '../../lib/register-functions.ts';
+import { appFunctions } from '../kit/api.ts';
 import { useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -42,7 +42,7 @@ const FIRES: Readonly<Record<string, (rows: readonly MetricRow[], threshold: num
     return all !== undefined && some !== undefined && all >= 20 && (100 * some) / all > threshold;
   },
   // This alert fires for a timer that does not appear.
-  'timer-missed': (rows) => Object.keys(TIMERS).every((timer) => rows.some(by('timer', timer))),
+  'timer-missed': (rows) => Object.keys(appFunctions.TIMERS).every((timer) => rows.some(by('timer', timer))),
   // This alert fires if no metric appears.
   'telemetry-missing': (rows) => rows.length > 0,
   inconsistent: (rows, threshold) =>
@@ -92,7 +92,7 @@ beforeAll(async () => {
   const failed = await Promise.all(Array.from({ length: 25 }, () => read('GET', '/api/movies/Western')));
   expect(failed.map(({ status }) => status)).toEqual(failed.map(() => 503));
   proxy.throttle(undefined);
-  for (const timer of Object.keys(TIMERS)) expect(await product.runTimer(timer)).toBe(202);
+  for (const timer of Object.keys(appFunctions.TIMERS)) expect(await product.runTimer(timer)).toBe(202);
 });
 
 // The cap of ingestion is an event of the workspace, not of the app.

@@ -2,9 +2,9 @@ import { Agent, request } from 'node:http';
 import fc from 'fast-check';
 import pMap from 'p-map';
 import { expect, inject, test } from 'vitest';
-import { PROBLEM_TYPE } from '../../lib/http/problem.ts';
 import { type Attack, aligned, attacksOn, SECRET, SEEN, WHO } from '../attack.ts';
 import { model } from '../fixtures/model.ts';
+import { httpDoor } from '../kit/http.ts';
 import { type OpenApi, openapiChecker, withoutReferences } from '../openapi.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { eventually, useProduct } from '../product.ts';
@@ -142,7 +142,7 @@ test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx an
     if (status >= 500 && !(status === 503 && headers.has('retry-after'))) violate(attack, `status ${status}: ${text}`);
     if (method === 'HEAD' || method === 'OPTIONS') return;
     const meant = checker.operationsOf({ method, path });
-    if (status >= 400 && headers.get('content-type') !== PROBLEM_TYPE) {
+    if (status >= 400 && headers.get('content-type') !== httpDoor.PROBLEM_TYPE) {
       const isOfHost = REFUSED_BY_HOST.includes(status) && text === '';
       if (!isOfHost && !(status >= 500 && meant.includes('health')))
         violate(attack, `${status} is no problem: ${text}`);

@@ -1,11 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createEngine } from '../../lib/engine/engine.ts';
-import type { ChangeRecord } from '../../lib/engine/note-change.ts';
-import { createAuditLog } from '../../lib/operations/audit-log.ts';
-import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
-import { AUDIT_CONTAINER } from '../../lib/storage/blob-owner.ts';
-import { slotOf } from '../../lib/storage/slots.ts';
+import { type ChangeRecord, engineCore } from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
+import { storageBlobs, storageSlots } from '../kit/storage.ts';
 import { eventually, type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -14,7 +11,7 @@ const ann = product.as('hr', 'ann@contoso.com');
 const bob = product.as('hr', 'bob@contoso.com');
 const operator = product.as(['operator', 'hr'], 'olga@contoso.com');
 const AUDIT = '/api/operations/audit';
-const container = AUDIT_CONTAINER;
+const container = storageBlobs.AUDIT_CONTAINER;
 /** More consecutive digits than a random id or an ETag contains. */
 const COUNT = 1_234_567_890;
 
@@ -34,8 +31,8 @@ async function changesSince(from: string): Promise<ChangeRecord[]> {
 }
 
 async function everyLine(): Promise<string[]> {
-  const names = await listBlobs(product.storage, { container, prefix: '' });
-  const blobs = names.map((name) => Array.fromAsync(readLines(product.storage, { container, name })));
+  const names = await storageBlobs.listBlobs(product.storage, { container, prefix: '' });
+  const blobs = names.map((name) => Array.fromAsync(storageBlobs.readLines(product.storage, { container, name })));
   return (await Promise.all(blobs)).flat();
 }
 
@@ -129,7 +126,7 @@ describe('a range of time', () => {
   async function prepare(): Promise<void> {
     if (rows.length > 0) return;
     for (const by of ['first', 'second']) {
-      const log = createAuditLog(createEngine(product.storage));
+      const log = operationsCheck.createAuditLog(engineCore.createEngine(product.storage));
       for (let minutes = 8 * 60; minutes < 12 * 60; minutes += 10) {
         const at = new Date(Date.UTC(2026, 2, 1, 0, minutes)).toISOString();
         const address = { entity: 'e', table: 't', partition: 'p', row: `${at} ${by}` };
@@ -155,7 +152,7 @@ describe('a range of time', () => {
     expect(reply.body.items.map(({ row }: ChangeRecord) => row)).toEqual(wanted());
     expect(reply.headers.get('server-timing')).toContain('"6 transactions"');
     const explained = await operator('GET', `${AUDIT}?${query}&explain=true`);
-    const slot = slotOf('2026/03/01');
+    const slot = storageSlots.slotOf('2026/03/01');
     expect(explained.body.steps).toEqual([
       // Blobs of earlier releases have no slot.
       ...[`${slot}/2026/03/01/`, '2026/03/01/'].map((prefix) => ({ read: 'blobs', container, prefix })),

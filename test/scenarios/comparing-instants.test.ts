@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { parse } from '../../lib/define/codec/validation.ts';
 import { between, defineEntity, defineModel, total } from '../../lib/define.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
+import { defineCodec } from '../kit/define.ts';
 
 /** Instants are compared by their moment, and not by their text, which may have a fraction and an offset. */
 
@@ -118,7 +118,7 @@ test('the error of an instant has an example that the field accepts', () => {
 
 function refuse(schema: z.ZodType, input: unknown): string {
   try {
-    parse(schema, input);
+    defineCodec.parse(schema, input);
   } catch (error) {
     return JSON.stringify(error) + String((error as Error).message);
   }

@@ -1,11 +1,9 @@
 import { expect, test } from 'vitest';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { deleteRange, writeBatch } from '../../lib/engine/write/entity-batch.ts';
-import { createEntity } from '../../lib/engine/write/entity-store.ts';
 import { RowkeyError } from '../../lib/index.ts';
-import { measureCost } from '../../lib/storage/cost.ts';
 import { CRASHES, tryFaults } from '../fault-driver.ts';
 import { customers, doorevents, employees, logins, orders, reviews } from '../fixtures/model.ts';
+import { engineRead, engineWrite } from '../kit/engine.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { useProduct } from '../product.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
@@ -25,7 +23,7 @@ const eventsOf = (employeeId: string, count: number) =>
     door: 'East',
   }));
 const put = (list: readonly unknown[]) =>
-  writeBatch(
+  engineWrite.writeBatch(
     world.engine,
     doorevents,
     list.map((one) => ({ put: one })),
@@ -68,14 +66,14 @@ test('deletes only what the bounds include, and nothing without bounds', async (
 
 test('deletes index entries, children, counts and unique values as a single delete does', async () => {
   const people = Array.from({ length: 12 }, () => somebody({ department: 'Leaving' }));
-  for (const one of people) await createEntity(world.engine, employees, one);
+  for (const one of people) await engineWrite.createEntity(world.engine, employees, one);
   const [first] = people;
   const { department, employeeId } = first as (typeof people)[number];
-  await createEntity(world.engine, reviews, { department, employeeId, year: 2_020, rating: 3 });
+  await engineWrite.createEntity(world.engine, reviews, { department, employeeId, year: 2_020, rating: 3 });
   const stays = somebody({ department: 'Staying' });
-  await createEntity(world.engine, employees, stays);
-  const { cost, done } = await measureCost(async (meter) => {
-    const done = await deleteRange(world.engine, employees, { department }, { all: true });
+  await engineWrite.createEntity(world.engine, employees, stays);
+  const { cost, done } = await storageAccounts.measureCost(async (meter) => {
+    const done = await engineWrite.deleteRange(world.engine, employees, { department }, { all: true });
     return { cost: meter.transactions, done };
   });
   expect(done).toEqual({ deleted: 12, failed: [], skipped: 0, next: undefined });
@@ -88,15 +86,20 @@ test('deletes index entries, children, counts and unique values as a single dele
       ({ partitionKey, EntityType }) => partitionKey === department && EntityType !== 'list',
     ),
   ).toEqual([expect.objectContaining({ EntityType: 'placeholder', employeeCount: 0 })]);
-  expect((await readEntity(world.engine, employees, stays)).values).toEqual(stays);
-  await createEntity(world.engine, employees, { ...stays, department, employeeId, email: String(first?.email) });
+  expect((await engineRead.readEntity(world.engine, employees, stays)).values).toEqual(stays);
+  await engineWrite.createEntity(world.engine, employees, {
+    ...stays,
+    department,
+    employeeId,
+    email: String(first?.email),
+  });
 });
 
 test('reports entities that cannot be deleted, and deletes the others', async () => {
   const city = 'Range';
   for (const customerId of ['RANGE1', 'RANGE2', 'RANGE3'])
-    await createEntity(world.engine, customers, { city, customerId, companyName: 'C' });
-  await createEntity(world.engine, orders, { customerId: 'RANGE2', orderId: 1, orderDate: '2026-11-20' });
+    await engineWrite.createEntity(world.engine, customers, { city, customerId, companyName: 'C' });
+  await engineWrite.createEntity(world.engine, orders, { customerId: 'RANGE2', orderId: 1, orderDate: '2026-11-20' });
   const { body } = await hr('DELETE', `/api/customers/${city}?from=RANGE`);
   expect(body).toMatchObject({ deleted: 2, failed: 1, problems: [{ code: 'referenced' }] });
   expect((await hr('GET', `/api/customers/${city}`)).body.items).toMatchObject([{ customerId: 'RANGE2' }]);
@@ -127,8 +130,8 @@ test('tells how many rows are not valid entities and are still there', async () 
 test('deletes over the tables of several periods', async () => {
   const days = [1, 2, 3].map((ago) => new Date(Date.now() - ago * 86_400_000).toISOString());
   const login = (at: string) => ({ employeeId: '000003', at, succeeded: true });
-  for (const at of days) await createEntity(world.engine, logins, login(at));
-  const done = await deleteRange(
+  for (const at of days) await engineWrite.createEntity(world.engine, logins, login(at));
+  const done = await engineWrite.deleteRange(
     world.engine,
     logins,
     { employeeId: '000003' },
@@ -140,17 +143,20 @@ test('deletes over the tables of several periods', async () => {
 
 test('continues after a crash at any storage call, and its indexes follow', async () => {
   const hire = async (department: string) => {
-    for (let count = 0; count < 3; count += 1) await createEntity(world.engine, employees, somebody({ department }));
+    for (let count = 0; count < 3; count += 1)
+      await engineWrite.createEntity(world.engine, employees, somebody({ department }));
   };
   await tryFaults(
     async ({ label, client, timing }) => {
       const department = `Crash ${label}`;
       await hire(department);
       const crashing = world.engineThrough(client, timing);
-      await deleteRange(crashing, employees, { department }, { all: true }).catch((error: unknown) => error);
+      await engineWrite
+        .deleteRange(crashing, employees, { department }, { all: true })
+        .catch((error: unknown) => error);
       await world.settle();
       await expectIndexesToAgree(world.storage, employees);
-      const { failed } = await deleteRange(world.engine, employees, { department }, { all: true });
+      const { failed } = await engineWrite.deleteRange(world.engine, employees, { department }, { all: true });
       expect(failed.filter((error) => error instanceof RowkeyError)).toEqual([]);
       await world.settle();
       expect((await hr('GET', `/api/employees/${encodeURIComponent(department)}`)).body.items).toEqual([]);

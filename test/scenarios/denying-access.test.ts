@@ -1,10 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { recordPoison } from '../../lib/engine/consume/poison.ts';
-import type { Engine } from '../../lib/engine/engine.ts';
 import { type Caller, defineEntity, defineModel, interPartitionIndex } from '../../lib/index.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
+import { type Engine, engineConsume } from '../kit/engine.ts';
 
 /** Rights that overlap only in part: what a caller may not do by one route must not be possible by another. */
 
@@ -152,7 +151,7 @@ describe('an operator', () => {
     ];
     for (const [index, body] of bodies.entries()) {
       const message = { queue: 'index-changes', id: `m${index}`, attempts: 5, insertedAt: Date.now(), body };
-      await recordPoison(engine, message, 'a reason');
+      await engineConsume.recordPoison(engine, message, 'a reason');
     }
   });
 

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
-import { membersOf, readList } from '../../lib/engine/read/member-list.ts';
-import { holdFor } from '../../lib/engine/reconcile/hold.ts';
-import { settleMember } from '../../lib/features/index-entities/index-entities.ts';
-import { explain } from '../../lib/storage/explain.ts';
+import { engineRead, engineReconcile } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
@@ -80,10 +79,14 @@ test('executes concurrent requests and not the explained ones', async () => {
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
     const join = (member: string) =>
-      settleMember(product.storage, { ...list, member }, { isWanted: true, hold: holdFor({ now: Date.now }, 60_000) });
-    const work = [() => explain(() => join('explained')), () => join('done')];
+      featureUpkeep.settleMember(
+        product.storage,
+        { ...list, member },
+        { isWanted: true, hold: engineReconcile.holdFor({ now: Date.now }, 60_000) },
+      );
+    const work = [() => storageAccounts.explain(() => join('explained')), () => join('done')];
     await Promise.all((explainedFirst ? work : work.reverse()).map((begin) => begin()));
-    return membersOf(await readList(product.storage, list));
+    return engineRead.membersOf(await engineRead.readList(product.storage, list));
   };
   expect(await members(true)).toEqual(['done']);
   expect(await members(false)).toEqual(['done']);

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { PNG } from '../../local/walk/png.ts';
+import { storageKeys } from '../kit/storage.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
 
@@ -347,7 +347,7 @@ describe('a secret over HTTP', () => {
   });
 
   test('is rewrapped by an operator, page by page', async () => {
-    await rotateLocalKey(product.keyFile);
+    await storageKeys.rotateLocalKey(product.keyFile);
     const operator = product.as('operator');
     expect((await hr('POST', '/api/operations/rewrap/employees')).status).toBe(403);
     expect((await operator('POST', '/api/operations/rewrap/employees?top=100')).body).toEqual({

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { GRANTS_PER_MINUTE, VALID_FOR_MS } from '../../lib/access/grant.ts';
-import type { ChangeRecord } from '../../lib/engine/note-change.ts';
-import { listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
-import { AUDIT_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { PNG } from '../../local/walk/png.ts';
+import { accessChecks } from '../kit/access.ts';
+import type { ChangeRecord } from '../kit/engine.ts';
+import { storageBlobs } from '../kit/storage.ts';
 import { type Client, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -55,9 +54,11 @@ test('a grant is in the audit log before the response: caller, rows, permissions
     { ...common, entity: 'employees', ...rowKey, fields: ['photo'], permissions: 'c', until: upload.body.expiresAt },
   ]);
   expect(records[1]).not.toHaveProperty('row');
-  const names = await listBlobs(product.storage, { container: AUDIT_CONTAINER, prefix: '' });
+  const names = await storageBlobs.listBlobs(product.storage, { container: storageBlobs.AUDIT_CONTAINER, prefix: '' });
   const lines = await Promise.all(
-    names.map((name) => Array.fromAsync(readLines(product.storage, { container: AUDIT_CONTAINER, name }))),
+    names.map((name) =>
+      Array.fromAsync(storageBlobs.readLines(product.storage, { container: storageBlobs.AUDIT_CONTAINER, name })),
+    ),
   );
   const text = lines.flat().join('\n');
   expect(text).toContain(subject);
@@ -71,7 +72,7 @@ test('a grant is in the audit log before the response: caller, rows, permissions
 test('an identity gets a limited number of grants a minute, and other identities are not affected', async () => {
   const [busy, other] = [await employee(), await employee()];
   const replies = await Promise.all(
-    Array.from({ length: GRANTS_PER_MINUTE + 5 }, (_, index) =>
+    Array.from({ length: accessChecks.GRANTS_PER_MINUTE + 5 }, (_, index) =>
       index % 2
         ? busy.ask('POST', busy.uploads.replace('uploads', 'grants'))
         : busy.ask('POST', busy.uploads, { body: UPLOAD }),
@@ -86,7 +87,7 @@ test('an identity gets a limited number of grants a minute, and other identities
   }
   expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201, 201]);
   expect((await recorded(busy.subject)).filter(({ operation }) => operation === 'grant')).toHaveLength(
-    GRANTS_PER_MINUTE,
+    accessChecks.GRANTS_PER_MINUTE,
   );
 });
 
@@ -101,8 +102,8 @@ test('an identity whose grants are revoked gets none until they are restored', a
   const revoked = await product.as('operator')('POST', '/api/operations/grants/revoke', { body });
   expect(revoked).toMatchObject({ status: 200, body });
   const grantsEndAt = Date.parse(revoked.body.grantsEndAt);
-  expect(grantsEndAt).toBeGreaterThanOrEqual(before + VALID_FOR_MS);
-  expect(grantsEndAt).toBeLessThanOrEqual(Date.now() + VALID_FOR_MS);
+  expect(grantsEndAt).toBeGreaterThanOrEqual(before + accessChecks.VALID_FOR_MS);
+  expect(grantsEndAt).toBeLessThanOrEqual(Date.now() + accessChecks.VALID_FOR_MS);
   expect(Date.parse(given.expiresAt)).toBeLessThanOrEqual(grantsEndAt);
   expect(await statuses(one.ask, one.uploads)).toEqual([403, 403, 403, 403]);
   expect(await statuses(other.ask, other.uploads)).toEqual([201, 201, 201, 201]);

@@ -1,17 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { pick } from '../../lib/base/values.ts';
-import { writableSchema } from '../../lib/define/codec/validation.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
-import type { Route } from '../../lib/http/route.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
 import { defineEntity, defineModel, indexEntity, intraPartitionIndex, total, type Values } from '../../lib/index.ts';
 import { creationOf } from '../../local/walk/values.ts';
 import { model as deployed } from '../../model/model.ts';
 import { type Ask, openAccessApp, type Reply } from '../access-app.ts';
 import { model as fixtures } from '../fixtures/model.ts';
+import { baseValues } from '../kit/base.ts';
+import { defineCodec, type Entity, type LinkedModel } from '../kit/define.ts';
+import { httpDoor, type Route } from '../kit/http.ts';
 import { sampleItems } from '../points.ts';
 
 /**
@@ -105,9 +102,9 @@ async function fill(ask: Ask, { list, roles }: AnyModel): Promise<Instance[]> {
       const links = Object.values(entity.references).map(({ field, to, by }) => ({ [field]: find(to, nth)[by] }));
       const copied = Object.values(entity.denormalized).map(({ source, field, by }) => {
         const values = find(source, nth);
-        return { ...pick(values, entity.keyFields), [field]: values[by] };
+        return { ...baseValues.pick(values, entity.keyFields), [field]: values[by] };
       });
-      const parent = pick(find(entity.childOf, nth), entity.childOf?.keyFields ?? []);
+      const parent = baseValues.pick(find(entity.childOf, nth), entity.childOf?.keyFields ?? []);
       const stored = await create(ask, roles, entity, Object.assign({}, sample, parent, ...links, ...copied));
       if (stored) made.push({ entity, values: stored });
       if (made.filter((one) => one.entity === entity).length === INSTANCES) break;
@@ -141,7 +138,7 @@ function changed({ entity, values }: Instance, role: string, position: number): 
   const isNeeded = children.length + dependents.length + referencedBy.length > 0;
   if (!isReader(entity, role) && !isNeeded && position % 2 === 0) return undefined;
   const unique = Object.values(indexes).flatMap((index) => ('unique' in index && index.unique ? index.uses : []));
-  const written: readonly string[] = Object.keys(writableSchema(entity).shape);
+  const written: readonly string[] = Object.keys(defineCodec.writableSchema(entity).shape);
   const fields = written.map((field) => {
     // A field of another kind stays absent.
     const isOther = union !== undefined && values[field] === undefined;
@@ -198,13 +195,15 @@ const models: [string, AnyModel, string][] = [
 const filledModels = models.filter(([, { list }]) => list.length > 0);
 
 describe.each(filledModels)('of %s', (_, model, prefix) => {
-  const routes = createRoutes(model).filter(
-    ({ method, kind, isUndescribed, path }) =>
-      (method === 'GET' || kind === 'read') &&
-      !isUndescribed &&
-      !UNCHANGED.test(path) &&
-      !/^operations\/(?!scan)/.test(path),
-  );
+  const routes = httpDoor
+    .createRoutes(model)
+    .filter(
+      ({ method, kind, isUndescribed, path }) =>
+        (method === 'GET' || kind === 'read') &&
+        !isUndescribed &&
+        !UNCHANGED.test(path) &&
+        !/^operations\/(?!scan)/.test(path),
+    );
   const [operator] = [model.operatorRole];
 
   test.each(sampleItems(model.roles, 'role', 2))(
@@ -222,7 +221,7 @@ describe.each(filledModels)('of %s', (_, model, prefix) => {
         const values = changed(instance, role, position);
         if (
           values === undefined ||
-          JSON.stringify(values) !== JSON.stringify(pick(instance.values, Object.keys(values)))
+          JSON.stringify(values) !== JSON.stringify(baseValues.pick(instance.values, Object.keys(values)))
         )
           differing += 1;
         if (values)
@@ -251,7 +250,7 @@ describe.each(filledModels)('of %s', (_, model, prefix) => {
         .slice(0, 16)
         .map(({ entity, values }, index) => [
           `r${index}`,
-          { range: entity.name, partition: pick(values, entity.partition.fields) },
+          { range: entity.name, partition: baseValues.pick(values, entity.partition.fields) },
         ]);
       if (reads.length > 0) {
         const body = { reads: Object.fromEntries(reads) };

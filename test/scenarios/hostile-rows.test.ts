@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { buildKey } from '../../lib/define/keys/key-template.ts';
 import { expenses } from '../fixtures/model.ts';
+import { defineKeys } from '../kit/define.ts';
 import { sampleRuns } from '../points.ts';
 import { type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
@@ -135,7 +135,7 @@ const claim = fc.record({
 
 const honest = (values: object): Bag =>
   Object.fromEntries(Object.entries({ employeeId: PARTITION, ...values }).map(([name, value]) => [name, { value }]));
-const rowOf = (values: object) => buildKey(expenses.row, { employeeId: PARTITION, ...values });
+const rowOf = (values: object) => defineKeys.buildKey(expenses.row, { employeeId: PARTITION, ...values });
 const pathOf = ({ at, claimId }: { at: string; claimId: string }) =>
   `/api/expenses/${PARTITION}/${encodeURIComponent(at)}/${claimId}`;
 

@@ -7,9 +7,9 @@ import { buffer } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { pick } from '../../lib/base/values.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { IS_HOSTED_IN_PROCESS } from '../host-in-process.ts';
+import { baseValues } from '../kit/base.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { useProduct } from '../product.ts';
 import { spawnScript, startCommand } from '../start-process.ts';
@@ -351,7 +351,10 @@ describe('npm run import of rows without a field of the key', () => {
     const proxy = createServer(async (request, response) => {
       const { url = '', method = 'GET', headers } = request;
       const body = await buffer(request);
-      const sent = pick(headers, ['authorization', 'content-type', 'idempotency-key']) as Record<string, string>;
+      const sent = baseValues.pick(headers, ['authorization', 'content-type', 'idempotency-key']) as Record<
+        string,
+        string
+      >;
       const reply = await fetch(product.url + url, { method, headers: sent, body: new Uint8Array(body) });
       batches += 1;
       if (batches > lost) {

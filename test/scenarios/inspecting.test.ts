@@ -1,8 +1,8 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
-import { omit, pick } from '../../lib/base/values.ts';
 import { createClient } from '../../lib/client/index.ts';
 import type { Values } from '../../lib/index.ts';
 import type { model } from '../fixtures/model.ts';
+import { baseValues } from '../kit/base.ts';
 import { useProduct } from '../product.ts';
 
 /** The fixture `inspections` is wide: its 300 measurements take two rows, and more if they are long. */
@@ -55,7 +55,7 @@ describe('inspections over HTTP', () => {
   });
 
   test('show restricted fields to roles that may read them', async () => {
-    expect((await product.as('reader')('GET', path)).body).toEqual(omit(one, ['deviation']));
+    expect((await product.as('reader')('GET', path)).body).toEqual(baseValues.omit(one, ['deviation']));
   });
 
   test('are selected from and listed', async () => {
@@ -73,7 +73,7 @@ describe('inspections over HTTP', () => {
   test('are found by an index', async () => {
     await hr('PATCH', path, { body: { inspector: 'Ida' } });
     const found = await hr('GET', '/api/inspections/by/inspector/Ida');
-    expect(found.body).toEqual({ items: [pick(one, ['plant', 'inspectionId', 'deviation'])] });
+    expect(found.body).toEqual({ items: [baseValues.pick(one, ['plant', 'inspectionId', 'deviation'])] });
   });
 
   test('may have several MB, and no more than a transaction writes', async () => {

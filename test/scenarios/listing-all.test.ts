@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
-import { createRoutes } from '../../lib/http/routes.ts';
+import { httpDoor } from '../kit/http.ts';
 import { testApp, testContext } from '../lib/http/request.ts';
 import { openApp } from '../open-app.ts';
 
@@ -19,7 +19,7 @@ const topics = defineEntity('topics', {
 const model = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [topics] });
 const rowkey = openApp(import.meta.url, model);
 const app = testApp(import.meta.url, { entities: model.list });
-const routes = createRoutes(model);
+const routes = httpDoor.createRoutes(model);
 const listed = ['art', 'law', 'sea'].map((topic, rank) => ({ topic, title: topic.toUpperCase(), rank }));
 
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createTable } from '../../lib/storage/provision.ts';
+import { storageTables } from '../kit/storage.ts';
 import { eventually, type Reply, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -135,7 +135,7 @@ test('counts reads through indexes, and says what an index is for besides, in on
 });
 
 test('lists the tables of periods, and which of them are past retention', async () => {
-  await createTable(product.storage, 'logins20190102');
+  await storageTables.createTable(product.storage, 'logins20190102');
   const shown = await operator('GET', '/api/operations/period-tables');
   const of = shown.body.items.filter(({ entity }: { entity: string }) => entity === 'logins');
   expect(of[0]).toEqual({

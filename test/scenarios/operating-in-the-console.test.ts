@@ -1,8 +1,8 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { slotOf } from '../../lib/storage/slots.ts';
 import { lookAt, useConsole } from '../console.ts';
 import { testOperating } from '../console-flows/operating.ts';
+import { storageSlots } from '../kit/storage.ts';
 
 /** Operators work with the served console in a browser, on the tests' own model. */
 
@@ -62,7 +62,7 @@ test('finds the partition of a slot, with advice, and tells no key to an operato
   const cards = page.getByRole('listitem').filter({ hasText: 'What to do' });
   const mine = cards.filter({ has: page.getByRole('heading', { name: 'Operating', exact: true }) });
   await mine.first().waitFor();
-  const slot = slotOf('Operating');
+  const slot = storageSlots.slotOf('Operating');
   await page.getByLabel('Table or slot').fill(slot);
   await expect.poll(() => cards.count()).toBe(await mine.count());
   await mine.first().getByText('What to do').click();

@@ -1,12 +1,12 @@
 import { gunzipSync } from 'node:zlib';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { describe, expect, test } from 'vitest';
-import { DAY_MS } from '../../lib/base/time.ts';
-import type { Poison } from '../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { rollPeriods } from '../../lib/features/high-volume-delete/high-volume-delete.ts';
-import { listTables } from '../../lib/storage/provision.ts';
 import { logins } from '../fixtures/model.ts';
+import { baseValues } from '../kit/base.ts';
+import { engineCore } from '../kit/engine.ts';
+import { featureUpkeep } from '../kit/features.ts';
+import type { Internal } from '../kit/internal.ts';
+import { storageTables } from '../kit/storage.ts';
 import { type Client, eventually, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -15,7 +15,7 @@ const hr = product.as('hr');
 const operator = product.as(['operator', 'hr']);
 
 function daysAgo(days: number): string {
-  return new Date(Date.now() - days * DAY_MS).toISOString();
+  return new Date(Date.now() - days * baseValues.DAY_MS).toISOString();
 }
 
 test('health reports storage and the model to anyone', async () => {
@@ -52,7 +52,7 @@ describe('a message that cannot be handled', () => {
     ],
   ])('is listed at once with its reason, replayed and deleted when it is %s', async (_, text, reason) => {
     await product.storage.queue('index-changes').sendMessage(text);
-    const mine = (items: Poison[]) => items.filter((item) => item.text === text);
+    const mine = (items: Internal['Poison'][]) => items.filter((item) => item.text === text);
     const listed = await eventually(
       () => operator('GET', '/api/operations/poison'),
       ({ body }) => mine(body.items).length === 1,
@@ -164,8 +164,8 @@ describe('logins', () => {
     const innocent = ['logins', 'loginsarchive20200101', 'logins20201301', 'loginss20200101'];
     for (const name of [past, longPast, kept, ...innocent]) await product.storage.table(name).createTable();
     expect(await product.runTimer('roll-periods')).toBe(202);
-    await expect.poll(() => listTables(product.storage, 'logins')).not.toContain(past);
-    const left = await listTables(product.storage, 'logins');
+    await expect.poll(() => storageTables.listTables(product.storage, 'logins')).not.toContain(past);
+    const left = await storageTables.listTables(product.storage, 'logins');
     expect(left).not.toContain(longPast);
     expect(left).toEqual(expect.arrayContaining([kept, ...current, ...innocent]));
   });
@@ -235,8 +235,8 @@ test('a batch executes the valid actions in order and reports the others', async
 test('an archive of a period is listed, downloaded by a link, and accepted by an import while its period is kept', async () => {
   const employeeId = '000779';
   const { body: login } = await hr('POST', '/api/logins', { body: { employeeId, succeeded: true } });
-  const later = createEngine(product.storage, { now: () => Date.parse(login.at) + 63 * DAY_MS });
-  await rollPeriods(later, logins);
+  const later = engineCore.createEngine(product.storage, { now: () => Date.parse(login.at) + 63 * baseValues.DAY_MS });
+  await featureUpkeep.rollPeriods(later, logins);
   expect((await hr('GET', `/api/logins/${employeeId}`)).body.items).toEqual([]);
 
   const path = '/api/operations/period-archives';

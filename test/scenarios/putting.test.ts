@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { type ChangeRecord, collectChanges } from '../../lib/engine/note-change.ts';
-import { readEntity } from '../../lib/engine/read/retrieve.ts';
-import { createEntity, deleteEntity, putEntity } from '../../lib/engine/write/entity-store.ts';
 import type { Values } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { tryFaults } from '../fault-driver.ts';
 import { type FaultyHttpClient, faultyHttpClient } from '../faulty-http-client.ts';
 import { employees, movies, people } from '../fixtures/model.ts';
+import { type ChangeRecord, engineCore, engineRead, engineWrite } from '../kit/engine.ts';
 import { useProduct } from '../product.ts';
 import { expectIndexesToAgree, openWorld, somebody, type World } from '../world.ts';
 
@@ -21,7 +19,7 @@ const codeOf = (error: { code: string }) => error.code;
 
 async function operationsOf(work: () => Promise<unknown>): Promise<string[]> {
   let kept: readonly ChangeRecord[] = [];
-  await collectChanges('ann', work, async (changes) => {
+  await engineCore.collectChanges('ann', work, async (changes) => {
     kept = changes;
   });
   return kept.map(({ operation }) => operation);
@@ -81,7 +79,7 @@ test('a put without a condition is sent once, and again only if storage was too 
   const key = { country: 'UK', personId: 'once' };
   const put = async (client: FaultyHttpClient, conditions = {}) => {
     const engine = world.engineThrough(client);
-    const done = putEntity(engine, people, key, person('Ann'), conditions);
+    const done = engineWrite.putEntity(engine, people, key, person('Ann'), conditions);
     return [await done.then(() => 'done', codeOf), client.calls];
   };
   // The row is read after it, and tells by the id of the write whether the write succeeded.
@@ -90,7 +88,7 @@ test('a put without a condition is sent once, and again only if storage was too 
   expect(await put(faultyHttpClient('reset', 1))).toEqual(['storage-unavailable', 2]);
   expect(await put(faultyHttpClient('throttled', 1))).toEqual(['done', 2]);
   // Under an ETag, storage rejects the repetition, and the write recognizes itself.
-  const { etag } = await readEntity(world.engine, people, key);
+  const { etag } = await engineRead.readEntity(world.engine, people, key);
   expect(await put(faultyHttpClient('reply lost', 1), { ifMatch: etag })).toEqual(['done', 3]);
 });
 
@@ -126,11 +124,11 @@ test('PUT creates nothing whose key or fields a POST would reject', async () => 
 test('a put notes a create or a replace, or a put without a read, also when a reply is lost', async () => {
   const { department, employeeId, ...one } = somebody();
   const key = { department, employeeId };
-  const put = (phone: string) => () => putEntity(world.engine, employees, key, { ...one, phone });
+  const put = (phone: string) => () => engineWrite.putEntity(world.engine, employees, key, { ...one, phone });
   expect(await operationsOf(put('1'))).toEqual(['create']);
   expect(await operationsOf(put('2'))).toEqual(['replace']);
   expect(await operationsOf(put('2'))).toEqual([]);
-  await deleteEntity(world.engine, employees, key);
+  await engineWrite.deleteEntity(world.engine, employees, key);
   let isLost = false;
   const lossy = world.engineThrough({
     async sendRequest(request) {
@@ -141,12 +139,13 @@ test('a put notes a create or a replace, or a put without a read, also when a re
       throw new RestError('reply lost', { code: 'ECONNRESET', request });
     },
   });
-  const { isCreated } = await putEntity(lossy, employees, key, one);
+  const { isCreated } = await engineWrite.putEntity(lossy, employees, key, one);
   expect([isCreated, isLost]).toEqual([true, true]);
   const noted = { country: 'UK', personId: 'noted' };
   const conditions = [{}, { ifMatch: '*' }, { ifNoneMatch: '"x"' }];
   const putPerson = async () => {
-    for (const each of conditions) await putEntity(world.engine, people, noted, person(`Ann${each.ifMatch}`), each);
+    for (const each of conditions)
+      await engineWrite.putEntity(world.engine, people, noted, person(`Ann${each.ifMatch}`), each);
   };
   expect(await operationsOf(putPerson)).toEqual(['put', 'replace', 'replace']);
 });
@@ -185,7 +184,9 @@ test('of two creates of one key that each claim one of its two unique values fir
       },
     });
   });
-  const results = await Promise.all(writers.map((engine) => createEntity(engine, employees, one).catch(codeOf)));
+  const results = await Promise.all(
+    writers.map((engine) => engineWrite.createEntity(engine, employees, one).catch(codeOf)),
+  );
   expect(results.filter((result) => typeof result === 'object').length, JSON.stringify(results)).toBe(1);
   await world.settle();
   await expectIndexesToAgree(world.storage, employees);
@@ -199,14 +200,14 @@ test('of concurrent puts of one new key one creates, and those that must create 
       // An engine of its own stands for a process of its own.
       const values: Values = { ...one, phone: String(index) };
       const engine = world.engineThrough(faultyHttpClient());
-      return putEntity(engine, employees, key, values, { ifNoneMatch }).catch(codeOf);
+      return engineWrite.putEntity(engine, employees, key, values, { ifNoneMatch }).catch(codeOf);
     };
     const done = await Promise.all([put(1), put(2), put(3, '*'), put(4, '*')]);
     const created = done.filter((result) => typeof result === 'object' && result.isCreated);
     expect(created.length, JSON.stringify(done)).toBe(1);
     const failed = done.filter((result) => typeof result === 'string');
     expect(failed.every((code) => code === 'etag-mismatch' || code === 'busy')).toBe(true);
-    const { values } = await readEntity(world.engine, employees, key);
+    const { values } = await engineRead.readEntity(world.engine, employees, key);
     expect(['1', '2', '3', '4']).toContain(values.phone);
   }
   await world.settle();
@@ -222,7 +223,10 @@ test('puts and deletes of one entity by several processes leave its indexes righ
       const codes: string[] = [];
       for (let turn = 0; turn < 6; turn += 1) {
         const values = { ...one, phone: `${writer}-${turn}`, lastName: `Name${turn % 2}` };
-        const work = turn % 3 === 2 ? deleteEntity(engine, employees, key) : putEntity(engine, employees, key, values);
+        const work =
+          turn % 3 === 2
+            ? engineWrite.deleteEntity(engine, employees, key)
+            : engineWrite.putEntity(engine, employees, key, values);
         await work.catch((error) => codes.push(codeOf(error)));
       }
       return codes;
@@ -236,7 +240,7 @@ test('puts and deletes of one entity by several processes leave its indexes righ
 
 test('a value that a rejected write claimed is free at once, and a corrected request succeeds', async () => {
   const taken = somebody();
-  await createEntity(world.engine, employees, taken);
+  await engineWrite.createEntity(world.engine, employees, taken);
   const { department, employeeId, ...one } = somebody();
   const key = { department, employeeId };
   const path = `/api/employees/${department}/${employeeId}`;
@@ -254,9 +258,9 @@ test('a value that a rejected write claimed is free at once, and a corrected req
 
 test('a rejected write leaves no claim after a fault at any storage call', async () => {
   const taken = somebody();
-  await createEntity(world.engine, employees, taken);
+  await engineWrite.createEntity(world.engine, employees, taken);
   const attempt = (engine: World['engine'], email: unknown) =>
-    createEntity(engine, employees, { ...taken, email }).catch(codeOf);
+    engineWrite.createEntity(engine, employees, { ...taken, email }).catch(codeOf);
   await tryFaults(async ({ fault = '', label, client, timing }) => {
     const email = `${label.replaceAll(' ', '-')}@contoso.com`;
     const outcome = await attempt(world.engineThrough(client, timing), email);
@@ -265,7 +269,7 @@ test('a rejected write leaves no claim after a fault at any storage call', async
     if (!timing) expect(['duplicate-key', ...unknown], label).toContain(outcome);
     await world.settle();
     await expectIndexesToAgree(world.storage, employees);
-    const other = await createEntity(world.engine, employees, somebody({ email }));
-    await deleteEntity(world.engine, employees, other.values);
+    const other = await engineWrite.createEntity(world.engine, employees, somebody({ email }));
+    await engineWrite.deleteEntity(world.engine, employees, other.values);
   });
 });

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { submit } from '../../lib/storage/rows.ts';
+import { storageRows } from '../kit/storage.ts';
 import { type Client, useProduct } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -288,7 +288,7 @@ test('reads that begin when the response is full have a problem', async () => {
       const properties = { categoryId: 77, productId, productName: 'x'.repeat(30_000), ...system };
       return { kind: 'insert', row: String(productId).padStart(8, '0'), properties } as const;
     });
-    await submit(product.storage, { table: 'products', partition: '00077', actions });
+    await storageRows.submit(product.storage, { table: 'products', partition: '00077', actions });
   }
   const big = { range: 'products', partition: { categoryId: 77 }, top: 200 };
   const { body } = await query({ a: big, b: big, c: big, d: big, e: { get: 'departments', key: { department } } });

@@ -9,8 +9,8 @@ import {
   intraPartitionIndex,
   total,
 } from '../../lib/define.ts';
-import { guardModel } from '../../lib/operations/model-guard.ts';
 import { type Ask, openAccessApp } from '../access-app.ts';
+import { operationsModel } from '../kit/operations.ts';
 import { openApp } from '../open-app.ts';
 
 /** An index that was declared for stored entities lacks them until it is built: a read through it fails, and a write does not. */
@@ -89,7 +89,7 @@ let ask: Ask;
 let askOther: Ask;
 beforeAll(async () => {
   const first = await openAccessApp(import.meta.url, before);
-  await guardModel(first.engine, before.list, undefined);
+  await operationsModel.guardModel(first.engine, before.list, undefined);
   expect((await first.ask(member, 'POST', 'items', one)).status).toBe(201);
   for (const [path, body] of [
     ['people', { id: 'ann', mail: 'ann@x' }],
@@ -100,7 +100,7 @@ beforeAll(async () => {
     await openAccessApp(import.meta.url, model, { now: () => now }),
     await openAccessApp(import.meta.url, model, { now: () => now }),
   ];
-  for (const { engine } of [app, other]) await guardModel(engine, model.list, undefined);
+  for (const { engine } of [app, other]) await operationsModel.guardModel(engine, model.list, undefined);
   [ask, askOther] = [app.ask, other.ask];
 });
 

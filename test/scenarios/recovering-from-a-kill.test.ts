@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { startProduct } from '../../local/instance/start-product.ts';
 import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { startLoad } from '../load.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { testStorage } from '../storage.ts';
@@ -38,7 +38,7 @@ test('recovers within 90 seconds after the host was killed under load, with queu
   stops.push(() => product.stop());
   const { issuer, audience } = product.instance;
   const token = await signToken({ folder, issuer, audience, role: 'hr' });
-  const storage = openStorage({ connectionString });
+  const storage = storageAccounts.openStorage({ connectionString });
   for (let kill = 1; kill <= KILLS; kill += 1) {
     const load = startLoad(async (method, path, body) => {
       const sent = body ? { body: JSON.stringify(body) } : {};

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, test } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { type Azurite, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
 import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { startLoad } from '../load.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { countTried } from '../tried-faults.ts';
@@ -66,7 +66,7 @@ test('a storage outage of 90 seconds under load poisons no message and loses no 
   await sleep(LOAD_SECONDS * 1_000);
   await load.stop();
 
-  const storage = openStorage({ connectionString });
+  const storage = storageAccounts.openStorage({ connectionString });
   await countTried({ what: 'Storage unavailable for 90 seconds under load' }, async () => {
     const seconds = await load.agreed(storage, { since, withinSeconds: AGREED_WITHIN_SECONDS });
     console.log(

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, inject, onTestFinished, test, vi } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { sampleItems } from '../points.ts';
 import { testStorage } from '../storage.ts';
@@ -88,7 +88,7 @@ test.each(sampleItems(WRONG, 'wrong setting'))(
 );
 
 test('fails timers and keeps messages in their queue while a setting is wrong', async () => {
-  const { queue, queues } = openStorage({ connectionString: usable.AzureWebJobsStorage });
+  const { queue, queues } = storageAccounts.openStorage({ connectionString: usable.AzureWebJobsStorage });
   for (const name of ['index-changes', 'index-changes-poison']) await queues.createQueue(name);
   const { host, logged } = await startWith({ ...usable, ROWKEY_HOST_KEY: 'a key' });
   const headers = { 'content-type': 'application/json', 'x-functions-key': 'a key' };

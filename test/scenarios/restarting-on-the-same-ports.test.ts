@@ -4,7 +4,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString, startAzurite } from '../../local/instance/azurite.ts';
 import { signToken } from '../../local/instance/identity-provider.ts';
 import { writePorts } from '../../local/instance/ports.ts';
@@ -12,6 +11,7 @@ import { readSecrets } from '../../local/instance/secrets.ts';
 import { type Product, startProduct } from '../../local/instance/start-product.ts';
 import { chooseFixedPorts } from '../fixed-ports.ts';
 import { deployedApp as testApp } from '../fixtures/deployed-app.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { IS_EVERY_POINT } from '../points.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
@@ -156,7 +156,7 @@ test.runIf(IS_EVERY_POINT)(
       const account = createEmulatorAccount(storageKey, number);
       const at = (url: string) => url.replace('devstoreaccount1', account.name);
       const options = { tables: at(tables), queues: at(queues), blobs: at(blobs) };
-      const storage = openStorage({ connectionString: formatConnectionString(account, options) });
+      const storage = storageAccounts.openStorage({ connectionString: formatConnectionString(account, options) });
       // The console reads from each.
       expect((await storage.blobs.getProperties()).cors).toHaveLength(1);
       const rows = await Array.fromAsync(storage.table('employees').listEntities());

@@ -6,8 +6,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { readSecrets } from '../../local/instance/secrets.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 import { envFor, ROOT, runCommand, shell, startCommand, useStartProcess } from '../start-process.ts';
@@ -73,11 +73,11 @@ describe('npm start', () => {
     expect((await stat(folder)).mode & 0o777).toBe(0o700);
     expect((await stat(join(folder, 'secrets.json'))).mode & 0o777).toBe(0o600);
     const [connection, key] = [await running.run('secret', 'storage'), await running.run('secret', 'host')];
-    const own = openStorage({ connectionString: connection.said.trim() });
+    const own = storageAccounts.openStorage({ connectionString: connection.said.trim() });
     await expect(own.queue('index-changes').getProperties()).resolves.toBeDefined();
     // A value that any web page knows.
     const published = connection.said.trim().replace(/AccountKey=[^;]+/, `AccountKey=${PUBLISHED_KEY}`);
-    const page = openStorage({ connectionString: published }).queue('index-changes');
+    const page = storageAccounts.openStorage({ connectionString: published }).queue('index-changes');
     await expect(page.sendMessage('{}')).rejects.toMatchObject({ statusCode: 403 });
     const runTimer = async (headers: Record<string, string>) => {
       const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: '{}' };
@@ -195,7 +195,7 @@ describe('npm start', () => {
       const data = join(started.folder, 'changed');
       const running = await startCommand(data, ['--empty']);
       const connection = await running.run('secret', 'storage');
-      const system = openStorage({ connectionString: connection.said.trim() }).table('system');
+      const system = storageAccounts.openStorage({ connectionString: connection.said.trim() }).table('system');
       const { Shape } = await system.getEntity<{ Shape: string }>('model', 'employees');
       const former = Shape.replace('"archive":"formeremployees"', '"archive":"earlieremployees"');
       await system.updateEntity({ partitionKey: 'model', rowKey: 'employees', Shape: former }, 'Merge');

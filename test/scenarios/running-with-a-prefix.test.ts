@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url';
 import { beforeAll, expect, test, vi } from 'vitest';
-import { resourcesOf } from '../../lib/operations/resources.ts';
 import { buildFixtures } from '../fixtures/build.ts';
 import { modelWithPrefix } from '../fixtures/model.ts';
+import { operationsModel } from '../kit/operations.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { useProduct } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
@@ -43,7 +43,7 @@ test('serves, archives through its queue, and audits with the routes of a model 
 test('runs its timers, and keeps everything under its prefix', async () => {
   expect(await product.runTimer('shop-roll-periods')).toBe(202);
   expect(await product.runTimer('roll-periods')).toBe(404);
-  const { tables, queues, containers } = resourcesOf(modelWithPrefix.list, Date.now());
+  const { tables, queues, containers } = operationsModel.resourcesOf(modelWithPrefix.list, Date.now());
   const names = async (listed: AsyncIterable<{ name?: string }>) =>
     (await Array.fromAsync(listed, ({ name = '' }) => name)).toSorted();
   const { storage } = product;

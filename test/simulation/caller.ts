@@ -1,7 +1,6 @@
-import { RowkeyClientError } from '../../lib/client/errors.ts';
-import { createClient } from '../../lib/client/index.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { createClient, RowkeyClientError } from '../../lib/client/index.ts';
 import type { Values } from '../../lib/index.ts';
+import type { Entity } from '../kit/define.ts';
 // Loaded now, because the client would read them from files when it needs them first.
 import '../../lib/client/batches.ts';
 import '../../lib/client/direct.ts';
@@ -12,8 +11,8 @@ import '../../lib/client/totals.ts';
 import '../../lib/client/transfers.ts';
 import { PNG } from '../../local/walk/png.ts';
 import type { Step } from '../../local/walk/steps.ts';
-import type { Chance } from '../kit/chance.ts';
-import { currentChance } from '../kit/virtual-world.ts';
+import type { Chance } from './world/chance.ts';
+import { currentChance } from './world/virtual-world.ts';
 
 /** A caller of the API, who uses the typed client. */
 

@@ -14,7 +14,7 @@ import { MUTANTS, type Mutant } from './mutants.ts';
 
 const PAGE = 'docs/consistency.md';
 const [BEGIN, END] = ['<!-- mutants: written by `npm run simulate-mutants` -->\n', '<!-- /mutants -->'];
-const WORLD = ['--import', './test/kit/virtual-globals.ts', '--import', './test/simulation/leave-out.ts'];
+const WORLD = ['--import', './test/simulation/world/virtual-globals.ts', '--import', './test/simulation/leave-out.ts'];
 
 interface Found {
   readonly mutant: Mutant;

@@ -1,8 +1,8 @@
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Values } from '../../lib/index.ts';
 import { addComputed } from '../../local/packs/example-values.ts';
 import type { Step } from '../../local/walk/steps.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity } from '../kit/define.ts';
 import type { Outcome } from './caller.ts';
 import { checkOrder, type Operation } from './linearizable.ts';
 
@@ -46,7 +46,8 @@ export function createHistory(): History {
 
   function note(entity: Entity, key: Values): string {
     const id = idOf(entity, key);
-    if (isComplete(entity, key)) known.set(id, { entity, key: pick(normalize(entity, key), entity.keyFields) });
+    if (isComplete(entity, key))
+      known.set(id, { entity, key: baseValues.pick(normalize(entity, key), entity.keyFields) });
     return id;
   }
 
@@ -209,7 +210,7 @@ function projectedFields(entity: Entity): readonly string[] {
 }
 
 function project(entity: Entity, values: Values): Values {
-  const given = pick(normalize(entity, values), projectedFields(entity));
+  const given = baseValues.pick(normalize(entity, values), projectedFields(entity));
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null));
 }
 

@@ -1,11 +1,11 @@
 import type { Model, Values } from '../../lib/index.ts';
 import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
-import { type Chance, createChance } from '../kit/chance.ts';
-import { type NetworkFaults, NO_FAULTS } from '../kit/network.ts';
 import { LIMITED, MODELS } from './models.ts';
 import { ACCOUNT_WORKS, type AccountWork } from './operators.ts';
 import { respell } from './spelling.ts';
+import { type Chance, createChance } from './world/chance.ts';
+import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
 
 /** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
 export type Event =

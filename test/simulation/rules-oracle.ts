@@ -1,6 +1,6 @@
-import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Values } from '../../lib/index.ts';
 import type { Step } from '../../local/walk/steps.ts';
+import type { Entity } from '../kit/define.ts';
 
 /**
  * Whether a user of `test/rules/groups-model.ts` got what only members of a group may see or write: from what callers did, and from no code of

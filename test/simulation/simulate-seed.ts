@@ -1,23 +1,24 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { createEngine } from '../../lib/engine/engine.ts';
-import { listParts } from '../../lib/engine/reconcile/queues.ts';
 import type { Values } from '../../lib/index.ts';
-import { cleanUp, resumeMoves } from '../../lib/operations/move-slots.ts';
-import { resourcesOf } from '../../lib/operations/resources.ts';
-import { MOVE_TIMING } from '../../lib/operations/slot-mover.ts';
-import { createLocalKeyRing } from '../../lib/storage/local-key-ring.ts';
-import { provision } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
 import { compareAll } from '../../local/walk/compare-answers.ts';
 import { openWorld } from '../../local/walk/walk-world.ts';
-import { type AppProcess, startProcess } from '../kit/app-process.ts';
-import { createChance } from '../kit/chance.ts';
-import { createNetwork, type Network, NO_FAULTS } from '../kit/network.ts';
-import { startTimerTriggers } from '../kit/timer-triggers.ts';
-import { createToken, KEYS } from '../kit/tokens.ts';
+import type { Entity } from '../kit/define.ts';
+import { engineCore, engineReconcile } from '../kit/engine.ts';
+import { operationsModel, operationsMove } from '../kit/operations.ts';
+import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
+import { createCaller } from './caller.ts';
+import { createHistory } from './history.ts';
+import { LIMITED } from './models.ts';
+import { workOnAccounts } from './operators.ts';
+import { CLIENTS, type Event, type Plan } from './plan.ts';
+import { createRulesOracle } from './rules-oracle.ts';
+import { type AppProcess, startProcess } from './world/app-process.ts';
+import { createChance } from './world/chance.ts';
+import { createNetwork, type Network, NO_FAULTS } from './world/network.ts';
+import { startTimerTriggers } from './world/timer-triggers.ts';
+import { createToken, KEYS } from './world/tokens.ts';
 import {
   countSteps,
   createProcess,
@@ -29,13 +30,7 @@ import {
   type VirtualProcess,
   VirtualTimer,
   wait,
-} from '../kit/virtual-world.ts';
-import { createCaller } from './caller.ts';
-import { createHistory } from './history.ts';
-import { LIMITED } from './models.ts';
-import { workOnAccounts } from './operators.ts';
-import { CLIENTS, type Event, type Plan } from './plan.ts';
-import { createRulesOracle } from './rules-oracle.ts';
+} from './world/virtual-world.ts';
 
 /** What a world was like. */
 export interface Report {
@@ -73,7 +68,7 @@ const AT_REST_WITHIN_MS = 25 * 60_000;
 
 const openAccounts = (accounts: Network['direct']) => {
   const [only] = accounts;
-  return openStorage(accounts.length === 1 && only ? only : { accounts });
+  return storageAccounts.openStorage(accounts.length === 1 && only ? only : { accounts });
 };
 
 /** Lets a world happen. */
@@ -109,7 +104,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   const rules = plan.user === undefined ? undefined : createRulesOracle(plan.user);
   let known = plan.accountsAtFirst;
   const operatorToken = createToken({ sub: 'operator', roles: model.roles });
-  const resources = () => resourcesOf(model.list, Date.now(), model);
+  const resources = () => operationsModel.resourcesOf(model.list, Date.now(), model);
   let generation = 0;
   /** An abort that fails leaves copies of rows where they do not belong. */
   let hasLeftCopies = false;
@@ -298,7 +293,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       await wait(RESUME_AFTER_MS);
       const process = createProcess(`successor${nth}.${attempt}`);
       const chance = createChance(seed, 'successor', nth, attempt);
-      const work = runIn(process, chance, () => resumeMoves(open(process), { resources: resources() }));
+      const work = runIn(process, chance, () => operationsMove.resumeMoves(open(process), { resources: resources() }));
       const isDone = await work.then(
         () => true,
         () => false,
@@ -321,7 +316,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   /** Waits until the queues are empty. Throws if they are not in time. */
   async function comeToRest(): Promise<void> {
     const storage = openAccounts(network.direct);
-    const queues = listParts(createEngine(storage, { queueParts: model.queueParts }));
+    const queues = engineReconcile.listParts(engineCore.createEngine(storage, { queueParts: model.queueParts }));
     const end = elapsed() + AT_REST_WITHIN_MS;
     for (let quiet = 0; quiet < 2; ) {
       await wait(QUIET_POLL_MS);
@@ -338,9 +333,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
 
   /** Ends what operators have left, and deletes what slots have left at their former accounts. */
   async function endMoves(process: VirtualProcess): Promise<void> {
-    await resumeMoves(open(process), { resources: resources() });
-    await wait(MOVE_TIMING.leaseMs + MOVE_TIMING.lateMs);
-    await cleanUp(open(process), { resources: resources(), timing: { ...MOVE_TIMING, keepMs: 0 } });
+    await operationsMove.resumeMoves(open(process), { resources: resources() });
+    await wait(operationsMove.MOVE_TIMING.leaseMs + operationsMove.MOVE_TIMING.lateMs);
+    await operationsMove.cleanUp(open(process), {
+      resources: resources(),
+      timing: { ...operationsMove.MOVE_TIMING, keepMs: 0 },
+    });
   }
 
   async function run(operator: VirtualProcess): Promise<string[]> {
@@ -348,7 +346,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       await wait(3);
       return new Response(KEYS, { headers: { 'content-type': 'application/json' } });
     };
-    await provision(openAccounts(network.direct), resources());
+    await storageTables.provision(openAccounts(network.direct), resources());
     for (let index = 0; index < plan.processes; index += 1) await start(index);
     startTimerTriggers(() => running.filter(({ process }) => !process.isDead), createChance(seed, 'timers'));
     network.faults = plan.faults;
@@ -368,8 +366,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     } catch (error) {
       return [String(error)];
     }
-    const keys = createLocalKeyRing(keyFile);
-    const engine = createEngine(openAccounts(network.direct), { keys, queueParts: model.queueParts });
+    const keys = storageKeys.createLocalKeyRing(keyFile);
+    const engine = engineCore.createEngine(openAccounts(network.direct), { keys, queueParts: model.queueParts });
     const reader = openWorld(model, engine);
     for (const { entity, key } of history.keys()) {
       const begun = elapsed();

@@ -6,7 +6,7 @@ import { IS_EVERY_POINT } from '../points.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
-const WORLD = ['--import', './test/kit/virtual-globals.ts', 'test/simulation/simulate.ts'];
+const WORLD = ['--import', './test/simulation/world/virtual-globals.ts', 'test/simulation/simulate.ts'];
 const SEEDS = 50;
 /** Worlds of the same kinds, with fewer writes in each. */
 const SIZE = IS_EVERY_POINT ? [] : ['--writes', '20'];

@@ -4,15 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { run } from '../../local/cli/command.ts';
-import { realTime } from '../kit/virtual-world.ts';
+import { storageKeys } from '../kit/storage.ts';
 import { formatEvent } from './format-event.ts';
 import { MODELS } from './models.ts';
 import { type Plan, planOf, WRITES } from './plan.ts';
 import { shrink } from './shrink.ts';
 import { type Report, simulateSeed } from './simulate-seed.ts';
 import { SITUATIONS, WITHIN_SEEDS } from './situations.ts';
+import { realTime } from './world/virtual-world.ts';
 
 /**
  * `npm run simulate`: the whole product in one process, on virtual time. A seed determines what happens in its world, to the byte. A seed
@@ -60,7 +60,7 @@ async function simulate(options: Options): Promise<void> {
   if (options.jobs > 1 && (all === undefined || all.length > 1)) return divide(options, all, first);
   const folder = mkdtempSync(join(tmpdir(), 'rowkey-simulation-'));
   const keyFile = join(folder, 'keys.json');
-  await rotateLocalKey(keyFile);
+  await storageKeys.rotateLocalKey(keyFile);
   const until = minutes === undefined ? Number.POSITIVE_INFINITY : realTime() + minutes * 60_000;
   const counted = { seeds: 0, requests: 0, events: 0, failed: 0 };
   const seen = new Map(SITUATIONS.map((situation) => [situation, 0]));

@@ -1,5 +1,5 @@
 import type { Step } from '../../local/walk/steps.ts';
-import type { Chance } from '../kit/chance.ts';
+import type { Chance } from './world/chance.ts';
 
 /** Values that spell names of the engine and of JavaScript, paths, and what is at the edges of JSON. */
 const ALPHABET = [

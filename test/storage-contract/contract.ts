@@ -10,8 +10,8 @@ import { TableClient, TableServiceClient } from '@azure/data-tables';
 import { BlobServiceClient, type ContainerClient } from '@azure/storage-blob';
 import { type QueueClient, QueueServiceClient } from '@azure/storage-queue';
 import { afterAll, expect, test } from 'vitest';
-import { toLegacyHttpClient } from '../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../lib/testing/index.ts';
+import { storageAccounts } from '../kit/storage.ts';
 import { testStorage } from '../storage.ts';
 
 /** A storage account, Azurite's or the one in memory, as a case sees it. */
@@ -113,7 +113,7 @@ async function observe(run: Case, connectionString: string, inner: HttpClient) {
 
 function openAccount(connectionString: string, httpClient: HttpClient): Account {
   const ofTables = { httpClient, allowInsecureConnection: true, retryOptions: { maxRetries: 0 } };
-  const ofOthers = { httpClient: toLegacyHttpClient(httpClient), retryOptions: { maxTries: 1 } };
+  const ofOthers = { httpClient: storageAccounts.toLegacyHttpClient(httpClient), retryOptions: { maxTries: 1 } };
   const tables = TableServiceClient.fromConnectionString(connectionString, ofTables);
   const queues = QueueServiceClient.fromConnectionString(connectionString, ofOthers);
   const blobs = BlobServiceClient.fromConnectionString(connectionString, ofOthers);

@@ -1,5 +1,5 @@
 import type { TableClient, TableTransaction } from '@azure/data-tables';
-import { accountKeySigner, type TableSasRequest } from '../../lib/storage/table-sas.ts';
+import { storageKeys, type TableSasRequest } from '../kit/storage.ts';
 import { type Account, type Case, compareWithAzurite, outcome } from './contract.ts';
 import { TABLE_DIFFERENCES } from './differences.ts';
 
@@ -37,7 +37,7 @@ const HOUR_MS = 3_600_000;
 /** Returns a function that sends requests with a signature of a table, and returns the status and the error code. */
 async function withSignature(account: Account, table: string, more: Partial<TableSasRequest>) {
   const { connectionString, tables } = account;
-  const signed = await accountKeySigner({ connectionString, endpoint: tables.url }).sign({
+  const signed = await storageKeys.accountKeySigner({ connectionString, endpoint: tables.url }).sign({
     ...{ table, partition: 'b', permissions: 'raud' },
     ...{ startsAt: new Date(Date.now() - HOUR_MS), expiresAt: new Date(Date.now() + HOUR_MS) },
     ...more,
@@ -415,7 +415,7 @@ const cases: Record<string, Case> = {
       startsAt,
       expiresAt,
     };
-    const signed = await accountKeySigner({ connectionString, endpoint: tables.url }).sign(grant);
+    const signed = await storageKeys.accountKeySigner({ connectionString, endpoint: tables.url }).sign(grant);
     const response = await account.send('GET', `${tables.url}/${table.tableName}()?${signed}`);
     return JSON.parse(response.bodyAsText ?? '').value.map(
       ({ PartitionKey, RowKey }: Record<string, string>) => `${PartitionKey}/${RowKey}`,

@@ -1,9 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ModelDescription } from '../../lib/define/declaration/model-description.ts';
-import { toJsonSchema } from '../../lib/http/json-schema.ts';
-import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import {
   EMPTY_TEXT,
@@ -20,9 +17,11 @@ import {
 } from '../../web/src/forms/fields.ts';
 import { findProblem } from '../../web/src/forms/find-problem.ts';
 import { model as declared } from '../fixtures/model.ts';
+import { httpDoor } from '../kit/http.ts';
+import type { Internal } from '../kit/internal.ts';
 
 // The types of the console are those of the route: this assignment does not compile otherwise.
-const described: ModelDescription = describeModel(declared);
+const described: Internal['ModelDescription'] = httpDoor.describeModel(declared);
 const model = toModel(described);
 const HR = { roles: ['hr'] };
 
@@ -201,7 +200,7 @@ describe('a form accepts every value that the API accepts:', () => {
   };
 
   test.each(Object.entries(KINDS))('%s', (_, [type, values]) => {
-    const schema = toJsonSchema(type);
+    const schema = httpDoor.toJsonSchema(type);
     const canBeEmpty = type.safeParse('').success;
     const input = findInput(schema, '');
     const field = { name: 'value', input, isRequired: true, canBeEmpty, note: '', hint: '', choices: [], schema };
@@ -216,7 +215,7 @@ describe('a form accepts every value that the API accepts:', () => {
 });
 
 test('names a format instead of its pattern', () => {
-  const schema = toJsonSchema(z.iso.datetime({ precision: 3 }));
+  const schema = httpDoor.toJsonSchema(z.iso.datetime({ precision: 3 }));
   expect(schema).toHaveProperty('pattern');
   expect(findProblem(schema, 'noon')).toBe('must be an instant, such as 2026-11-20T09:00:00Z');
   expect(findProblem(schema, '2026-11-20T09:00:00Z')).toBeUndefined();

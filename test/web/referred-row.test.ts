@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
-import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import { referredRow } from '../../web/src/api/referred-row.ts';
+import { httpDoor } from '../kit/http.ts';
 
 const access = { read: ['hr'], write: ['hr'] };
 const text = z.string();
@@ -32,7 +32,7 @@ const goods = defineEntity('goods', {
   access,
 });
 const { entities } = toModel(
-  describeModel(
+  httpDoor.describeModel(
     defineModel({ roles: ['hr', 'operator'], operatorRole: 'operator', entities: [suppliers, branches, goods] }),
   ),
 );

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { describeModel } from '../../lib/http/routes/model-route.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import { findPreview, toLinkType } from '../../web/src/files/blob-types.ts';
 import { findUndoObstacle } from '../../web/src/rows/undo-delete.ts';
 import { loadOnce } from '../../web/src/ui/load-once.ts';
 import { model as declared } from '../fixtures/model.ts';
+import { httpDoor } from '../kit/http.ts';
 
-const { entities } = toModel(describeModel(declared));
+const { entities } = toModel(httpDoor.describeModel(declared));
 
 describe('the undo of a delete', () => {
   const can = (name: string, roles: string[], values = {}) => {

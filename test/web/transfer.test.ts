@@ -1,6 +1,5 @@
 import Papa from 'papaparse';
 import { describe, expect, test } from 'vitest';
-import { describeModel } from '../../lib/http/routes/model-route.ts';
 import type { EntityClient } from '../../web/src/api/entity-client.ts';
 import { toModel } from '../../web/src/api/model.ts';
 import { countUnreadable, toCsv } from '../../web/src/transfer/csv.ts';
@@ -8,8 +7,9 @@ import { importRows } from '../../web/src/transfer/import-rows.ts';
 import { type FileRow, readRows } from '../../web/src/transfer/read-rows.ts';
 import { jsonValues } from '../fixtures/json-values.ts';
 import { model as declared } from '../fixtures/model.ts';
+import { httpDoor } from '../kit/http.ts';
 
-const model = toModel(describeModel(declared));
+const model = toModel(httpDoor.describeModel(declared));
 const CHUNK_BYTES = 256 * 1_024;
 const PIECE_BYTES = 65_536;
 

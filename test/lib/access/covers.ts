@@ -1,5 +1,4 @@
-import type { Address } from '../../../lib/storage/rows.ts';
-import type { TableSasRequest } from '../../../lib/storage/table-sas.ts';
+import type { Address, TableSasRequest } from '../../kit/storage.ts';
 
 /**
  * Returns whether the service would allow an operation on a row at an instant. The bounds are inclusive and compared

@@ -1,15 +1,11 @@
 import { expect, test } from 'vitest';
-import { GRANTS_KEPT_MS, revokeGrants } from '../../../lib/access/grant.ts';
-import { unavailable } from '../../../lib/base/errors.ts';
-import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import type { ChangeRecord } from '../../../lib/engine/note-change.ts';
-import { requestMove } from '../../../lib/engine/transfer/transfer.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { grantRoute } from '../../../lib/http/routes/grant-routes.ts';
 import type { Caller } from '../../../lib/index.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
-import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
 import { employees, model } from '../../fixtures/model.ts';
+import { accessChecks } from '../../kit/access.ts';
+import { baseValues } from '../../kit/base.ts';
+import { type ChangeRecord, type Engine, engineCore, engineTransfer, engineWrite } from '../../kit/engine.ts';
+import { httpDoor } from '../../kit/http.ts';
+import { storageAccounts, storageKeys } from '../../kit/storage.ts';
 import { respondWith } from '../../respond-with.ts';
 import { testStorage } from '../../storage.ts';
 import { openWorld, somebody } from '../../world.ts';
@@ -25,7 +21,7 @@ const world = await openWorld(import.meta.url);
 function startProcess({ append = () => Promise.resolve() }: { readonly append?: () => Promise<void> } = {}) {
   const clock = { now: Date.now() };
   const engine: Engine = {
-    ...createEngine(openStorage({ connectionString: testStorage(import.meta.url) })),
+    ...engineCore.createEngine(storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) })),
     now: () => clock.now,
   };
   const recorded: ChangeRecord[] = [];
@@ -36,8 +32,8 @@ function startProcess({ append = () => Promise.resolve() }: { readonly append?: 
     },
     catchUp: async () => undefined,
   };
-  const route = grantRoute(model.list);
-  const signer = tableSasSigner(engine.storage);
+  const route = httpDoor.grantRoute(model.list);
+  const signer = storageKeys.tableSasSigner(engine.storage);
   async function ask(caller: Caller, body: object = ROW, path = 'grants') {
     const authenticate = async () => caller;
     const app = testApp(import.meta.url, { engine, entities: model.list, audit, authenticate, signer: () => signer });
@@ -53,7 +49,7 @@ function startProcess({ append = () => Promise.resolve() }: { readonly append?: 
 
 async function hire(over: Partial<Caller> = {}): Promise<Caller> {
   const one = somebody();
-  await createEntity(world.engine, employees, one);
+  await engineWrite.createEntity(world.engine, employees, one);
   await world.settle();
   return { subject: one.email, roles: ['reader'], claims: { email: one.email }, ...over };
 }
@@ -63,7 +59,7 @@ test('repeats a grant without a storage call, a record or a new expiry', async (
   const caller = await hire();
   const first = await ask(caller);
   expect(first).toMatchObject({ status: 201, cost: NEW_GRANT });
-  clock.now += GRANTS_KEPT_MS - 1;
+  clock.now += accessChecks.GRANTS_KEPT_MS - 1;
   expect(await ask(caller)).toEqual({ ...first, cost: REPEATED });
   expect(recorded).toHaveLength(1);
 });
@@ -72,7 +68,7 @@ test('issues a new grant after a move, if the caller asks to renew it, and repea
   const { ask, recorded } = startProcess();
   const caller = await hire();
   const first = await ask(caller);
-  await requestMove(world.engine, employees, first.body.key, { department: 'Marketing' });
+  await engineTransfer.requestMove(world.engine, employees, first.body.key, { department: 'Marketing' });
   await world.settle();
   expect(await ask(caller)).toEqual({ ...first, cost: REPEATED });
   const renewed = await ask(caller, { ...ROW, renew: true });
@@ -85,10 +81,10 @@ test('issues a new grant after five minutes', async () => {
   const { ask, recorded, clock } = startProcess();
   const caller = await hire();
   const first = await ask(caller);
-  clock.now += GRANTS_KEPT_MS;
+  clock.now += accessChecks.GRANTS_KEPT_MS;
   const later = await ask(caller);
   expect(later).toMatchObject({ status: 201, cost: NEW_GRANT });
-  expect(Date.parse(later.body.expiresAt)).toBe(Date.parse(first.body.expiresAt) + GRANTS_KEPT_MS);
+  expect(Date.parse(later.body.expiresAt)).toBe(Date.parse(first.body.expiresAt) + accessChecks.GRANTS_KEPT_MS);
   expect(recorded).toHaveLength(2);
 });
 
@@ -117,13 +113,13 @@ test('a process that revokes refuses the next request; another one repeats what 
   const caller = await hire();
   await here.ask(caller);
   const issued = await there.ask(caller);
-  const grantsEndAt = await revokeGrants(here.engine, caller.subject);
+  const grantsEndAt = await accessChecks.revokeGrants(here.engine, caller.subject);
   expect(await here.ask(caller)).toMatchObject({ status: 403 });
   const repeated = await there.ask(caller);
   expect(repeated).toEqual({ ...issued, cost: REPEATED });
   expect(Date.parse(repeated.body.expiresAt)).toBeLessThanOrEqual(grantsEndAt);
   expect(await there.ask(caller, { entity: 'expenses', scope: 'own' })).toMatchObject({ status: 403 });
-  there.clock.now += GRANTS_KEPT_MS;
+  there.clock.now += accessChecks.GRANTS_KEPT_MS;
   expect(await there.ask(caller)).toMatchObject({ status: 403 });
   expect(there.recorded).toHaveLength(1);
 });
@@ -143,7 +139,7 @@ test('does not remember a grant that was checked before a revocation and recorde
   const caller = await hire();
   const asked = ask(caller);
   await called;
-  await revokeGrants(engine, caller.subject);
+  await accessChecks.revokeGrants(engine, caller.subject);
   resume();
   expect(await asked).toMatchObject({ status: 201 });
   expect(await ask(caller)).toMatchObject({ status: 403 });
@@ -164,7 +160,7 @@ test('repeats no grant that is not yet in the audit log', async () => {
 test('does not remember a grant whose record failed', async () => {
   let isDown = true;
   const { ask } = startProcess({
-    append: () => (isDown ? Promise.reject(unavailable('Down.', undefined)) : Promise.resolve()),
+    append: () => (isDown ? Promise.reject(baseValues.unavailable('Down.', undefined)) : Promise.resolve()),
   });
   const caller = await hire();
   expect(await ask(caller)).toMatchObject({ status: 503 });

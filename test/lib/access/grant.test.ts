@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { GrantRequest, grantFor, requireGrantable } from '../../../lib/access/grant.ts';
-import { canWriteThroughGrant } from '../../../lib/define/declaration/entity.ts';
 import { anyText } from '../../any-text.ts';
 import { departments, employees as employee, expenses, logins } from '../../fixtures/model.ts';
+import { modelParts } from '../../kit/define.ts';
 import { covers } from './covers.ts';
 
 const NOW = Date.parse('2026-11-20T10:00:00.400Z');
@@ -118,11 +118,11 @@ describe('a grant for a partition', () => {
 
 describe('write permissions of a grant', () => {
   test('are possible only for an entity without indexes, copies or other dependents', () => {
-    expect(canWriteThroughGrant(employee)).toBe(false);
-    expect(canWriteThroughGrant(departments)).toBe(false);
-    expect(canWriteThroughGrant(logins)).toBe(true);
+    expect(modelParts.canWriteThroughGrant(employee)).toBe(false);
+    expect(modelParts.canWriteThroughGrant(departments)).toBe(false);
+    expect(modelParts.canWriteThroughGrant(logins)).toBe(true);
     const archived = { ...logins, archive: logins };
-    expect(canWriteThroughGrant(archived)).toBe(false);
+    expect(modelParts.canWriteThroughGrant(archived)).toBe(false);
   });
 
   test.each(['u', 'ru', 'ra', 'd', 'raud'])('are rejected with the reason: %s', (permissions) => {

@@ -1,12 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { grantFor } from '../../../lib/access/grant.ts';
 import { rowsWithin } from '../../../lib/access/granted-rows.ts';
-import { matches } from '../../../lib/define/codec/query.ts';
-import type { Comparison } from '../../../lib/define/declaration/comparison.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { buildKey, rangeOfPrefix } from '../../../lib/define/keys/key-template.ts';
 import {
   type DeclaredEntity,
   defineEntity,
@@ -21,6 +16,9 @@ import { model as deployed } from '../../../model/model.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { model as fixtures } from '../../fixtures/model.ts';
 import { SAMPLES } from '../../fixtures/samples.ts';
+import { accessChecks } from '../../kit/access.ts';
+import { defineCodec, defineKeys, type Entity } from '../../kit/define.ts';
+import type { Internal } from '../../kit/internal.ts';
 import { sampleRuns } from '../../points.ts';
 import { covers } from './covers.ts';
 
@@ -77,7 +75,7 @@ function modelOf(one: string, other: string, form: (typeof FORMS)[number]) {
 
 /** The row keys that an entity with these values has. */
 function rowsOf(entity: Entity, values: Values): string[] {
-  const row = buildKey(entity.row, values);
+  const row = defineKeys.buildKey(entity.row, values);
   const indexed = entity.features.flatMap(({ layout, projections }) => [
     ...(layout?.numbered?.keys(entity) ?? []),
     ...(projections?.of(entity) ?? []).flatMap(({ at, settle }) => (settle === 'transaction' ? [at] : [])),
@@ -85,14 +83,14 @@ function rowsOf(entity: Entity, values: Values): string[] {
   return [
     row,
     ...Object.keys(entity.split).map((group) => `${row}!-${group}`),
-    ...indexed.map((keys) => buildKey(keys.row, values)),
+    ...indexed.map((keys) => defineKeys.buildKey(keys.row, values)),
   ];
 }
 
 const partition = 'p';
 const isCovered = (granted: Entity, row: string) =>
   covers(
-    grantFor(granted, { table: granted.table, partition }, { now: NOW }),
+    accessChecks.grantFor(granted, { table: granted.table, partition }, { now: NOW }),
     { ...granted, partition, row },
     'r',
     NOW,
@@ -115,7 +113,7 @@ test.each(FORMS)('no accepted model has a grant of a partition that covers a row
       for (const note of VALUES) {
         const values = { id: partition, note: form === 'numbers' ? '007' : note, far: note };
         for (const row of rowsOf(others, values)) expect(isCovered(granted, row), `${one}… covers ${row}`).toBe(false);
-        const mine = buildKey(granted.row, values);
+        const mine = defineKeys.buildKey(granted.row, values);
         expect(isCovered(granted, mine), `${one}… covers ${mine}`).toBe(true);
       }
     }
@@ -136,9 +134,11 @@ test.each(granted.map((entity) => [entity.name, entity] as const))(
       at: '2026-11-20T10:00:00Z',
       claimId: 'c',
     };
-    const partition = buildKey(entity.partition, values);
-    const grant = grantFor(entity, { table: entity.table, partition }, { now: NOW });
-    expect(covers(grant, { table: entity.table, partition, row: buildKey(entity.row, values) }, 'r', NOW)).toBe(true);
+    const partition = defineKeys.buildKey(entity.partition, values);
+    const grant = accessChecks.grantFor(entity, { table: entity.table, partition }, { now: NOW });
+    expect(
+      covers(grant, { table: entity.table, partition, row: defineKeys.buildKey(entity.row, values) }, 'r', NOW),
+    ).toBe(true);
   },
 );
 
@@ -168,15 +168,15 @@ const everyRow = KINDS.flatMap((kind) =>
 );
 
 const equal = (field: string, values: readonly (string | number)[]) =>
-  fc.constantFrom(...values).map((value): Comparison[] => [{ field, operator: 'eq', values: [value] }]);
+  fc.constantFrom(...values).map((value): Internal['Comparison'][] => [{ field, operator: 'eq', values: [value] }]);
 const prefix = (field: string, prefixes: readonly string[]) =>
-  fc.constantFrom(...prefixes).map((from): Comparison[] => {
-    const { before } = rangeOfPrefix(from);
-    const end: Comparison[] = before === undefined ? [] : [{ field, operator: 'lt', values: [before] }];
+  fc.constantFrom(...prefixes).map((from): Internal['Comparison'][] => {
+    const { before } = defineKeys.rangeOfPrefix(from);
+    const end: Internal['Comparison'][] = before === undefined ? [] : [{ field, operator: 'lt', values: [before] }];
     return [{ field, operator: 'ge', values: [from] }, ...end];
   });
 const between = (field: string, bounds: readonly (string | number)[]) =>
-  fc.tuple(fc.constantFrom(...bounds), fc.constantFrom(...bounds)).map(([from, to]): Comparison[] => [
+  fc.tuple(fc.constantFrom(...bounds), fc.constantFrom(...bounds)).map(([from, to]): Internal['Comparison'][] => [
     { field, operator: 'ge', values: [from] },
     { field, operator: 'le', values: [to] },
   ]);
@@ -202,10 +202,15 @@ test('a range has the rows of a rule and no others', () => {
       const rows = rowsWithin(entity, [comparisons]);
       if (!rows) return;
       ranges += 1;
-      const grant = grantFor(entity, { table: 'ranged', partition: 'p', rows }, { now: NOW });
+      const grant = accessChecks.grantFor(entity, { table: 'ranged', partition: 'p', rows }, { now: NOW });
       for (const values of everyRow) {
-        const isOpen = covers(grant, { table: 'ranged', partition: 'p', row: buildKey(entity.row, values) }, 'r', NOW);
-        if (isOpen !== matches(comparisons, values)) throw new Error(JSON.stringify({ rows, values }));
+        const isOpen = covers(
+          grant,
+          { table: 'ranged', partition: 'p', row: defineKeys.buildKey(entity.row, values) },
+          'r',
+          NOW,
+        );
+        if (isOpen !== defineCodec.matches(comparisons, values)) throw new Error(JSON.stringify({ rows, values }));
       }
     }),
     sampleRuns(6_000),
@@ -215,9 +220,9 @@ test('a range has the rows of a rule and no others', () => {
 
 test('a rule has a range if it compares the first fields of the row key', () => {
   const entity = entities[0] as Entity;
-  const kind: Comparison = { field: 'kind', operator: 'eq', values: ['a/b'] };
-  const on: Comparison = { field: 'day', operator: 'eq', values: ['2026-11-20'] };
-  const sizes: Comparison[] = [
+  const kind: Internal['Comparison'] = { field: 'kind', operator: 'eq', values: ['a/b'] };
+  const on: Internal['Comparison'] = { field: 'day', operator: 'eq', values: ['2026-11-20'] };
+  const sizes: Internal['Comparison'][] = [
     { field: 'size', operator: 'ge', values: [2] },
     { field: 'size', operator: 'le', values: [10] },
   ];
@@ -243,9 +248,11 @@ test('a rule has a range if it compares the first fields of the row key', () => 
 
 test('a whole row key is a range of one row, which has no longer key', () => {
   const entity = entities[4] as Entity;
-  const comparisons = Object.entries({ day: '2026-11-20', size: 2, kind: 'a' }).map(([field, value]): Comparison => {
-    return { field, operator: 'eq', values: [value] };
-  });
+  const comparisons = Object.entries({ day: '2026-11-20', size: 2, kind: 'a' }).map(
+    ([field, value]): Internal['Comparison'] => {
+      return { field, operator: 'eq', values: [value] };
+    },
+  );
   const key = '2026-11-20_002_a';
   expect(rowsWithin(entity, [comparisons])).toEqual({ firstRow: key, lastRow: key });
 });

@@ -1,16 +1,11 @@
 import { expect, test } from 'vitest';
 import { countRequest, deleteOldCounts } from '../../../lib/access/request-limits.ts';
-import type { Deed } from '../../../lib/define/declaration/request-limit.ts';
-import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type RequestLimit, RowkeyError } from '../../../lib/index.ts';
-import { measureCost } from '../../../lib/storage/cost.ts';
-import { explain } from '../../../lib/storage/explain.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { readRange, scanTable } from '../../../lib/storage/rows.ts';
-import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { tryFaults } from '../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../faulty-http-client.ts';
+import { type Engine, engineCore } from '../../kit/engine.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { storageAccounts, storageRows, storageSlots, storageTables } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 const NOON = Date.parse('2026-11-20T12:00:00Z');
@@ -20,16 +15,20 @@ const DAY = 1_440 * MINUTE;
 /** A process of the app, with a clock of its own. */
 function openProcess(httpClient = faultyHttpClient()) {
   const clock = { now: NOON };
-  const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
-  return { clock, httpClient, engine: createEngine(storage, { now: () => clock.now }) };
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url), httpClient });
+  return { clock, httpClient, engine: engineCore.createEngine(storage, { now: () => clock.now }) };
 }
 
-await provision(openProcess().engine.storage, { tables: [SYSTEM_TABLE], queues: [], containers: [] });
+await storageTables.provision(openProcess().engine.storage, {
+  tables: [storageSlots.SYSTEM_TABLE],
+  queues: [],
+  containers: [],
+});
 
 interface Asked {
   readonly roles?: readonly string[];
   readonly entity?: string;
-  readonly deeds?: readonly Deed[];
+  readonly deeds?: readonly Internal['Deed'][];
 }
 
 function ask(engine: Engine, limits: readonly RequestLimit[], subject: string, asked: Asked = {}): Promise<void> {
@@ -64,7 +63,7 @@ test.each(COSTS.slice(0, 4))('admits %i requests of a window with %i storage tra
   const { engine, clock } = openProcess();
   const limits = limit(requests);
   const subject = `ann-${requests}`;
-  await measureCost(async (spent) => {
+  await storageAccounts.measureCost(async (spent) => {
     expect(await askUntilRefused(engine, limits, subject)).toBe(requests);
     expect(spent.transactions).toBe(cost);
     await expect(ask(engine, limits, subject)).rejects.toMatchObject({
@@ -78,7 +77,7 @@ test.each(COSTS.slice(0, 4))('admits %i requests of a window with %i storage tra
   clock.now += MINUTE - 1;
   await expect(ask(engine, limits, subject)).rejects.toMatchObject({ retryAfter: 1 });
   clock.now += 1;
-  await measureCost(async (spent) => {
+  await storageAccounts.measureCost(async (spent) => {
     expect(await askUntilRefused(engine, limits, subject)).toBe(requests);
     // The process knows the ETag of the row.
     expect(spent.transactions).toBe(cost - 1);
@@ -201,7 +200,7 @@ test('counts what a request does, under all limits that concern it or under none
     { role: 'user', entity: 'invitations', action: 'write', requests: 3, per: 'day' },
   ];
   const { engine } = openProcess();
-  const on = (entity: string, ...deeds: Deed[]) => ask(engine, limits, 'cid', { entity, deeds });
+  const on = (entity: string, ...deeds: Internal['Deed'][]) => ask(engine, limits, 'cid', { entity, deeds });
   await on('invitations', ['create', 'update'], 'delete');
   await expect(on('invitations', 'create', 'create')).rejects.toMatchObject({
     code: 'too-many-requests',
@@ -252,7 +251,7 @@ test('a request that no limit concerns takes no storage transaction', async () =
 test('an explained request counts, and its steps do not show how', async () => {
   const { engine } = openProcess();
   const limits = limit(1);
-  expect(await explain(() => ask(engine, limits, 'explained'))).toEqual([]);
+  expect(await storageAccounts.explain(() => ask(engine, limits, 'explained'))).toEqual([]);
   await expect(ask(engine, limits, 'explained')).rejects.toThrow();
 });
 
@@ -262,10 +261,14 @@ test('rows have no subject in clear, and one row counts all windows', async () =
     await ask(engine, limit(4), 'frances@contoso.com');
     clock.now += MINUTE;
   }
-  const { rows } = await scanTable(engine.storage, { table: SYSTEM_TABLE, limit: 1_000 });
+  const { rows } = await storageRows.scanTable(engine.storage, { table: storageSlots.SYSTEM_TABLE, limit: 1_000 });
   expect(JSON.stringify(rows)).not.toContain('frances');
   const [{ partition = '' } = {}] = rows.filter(({ properties }) => String(properties.Window).includes('12:04'));
-  const counted = await readRange(engine.storage, { table: SYSTEM_TABLE, partition, from: '' });
+  const counted = await storageRows.readRange(engine.storage, {
+    table: storageSlots.SYSTEM_TABLE,
+    partition,
+    from: '',
+  });
   expect(counted.rows).toHaveLength(1);
 });
 
@@ -274,7 +277,11 @@ test('the counts of callers who have not returned for a month are deleted, and n
   const limits: RequestLimit[] = [...limit(8), { role: 'user', requests: 8, per: 'day' }];
   for (const subject of ['gone', 'back']) await ask(engine, limits, subject);
   const countsOf = async () => {
-    const { rows } = await scanTable(engine.storage, { table: SYSTEM_TABLE, type: 'requests', limit: 1_000 });
+    const { rows } = await storageRows.scanTable(engine.storage, {
+      table: storageSlots.SYSTEM_TABLE,
+      type: 'requests',
+      limit: 1_000,
+    });
     return rows.length;
   };
   await deleteOldCounts({ ...engine, now: () => NOON + 40 * DAY });
@@ -285,8 +292,12 @@ test('the counts of callers who have not returned for a month are deleted, and n
   clock.now += 30 * DAY;
   await ask(engine, limits, 'back');
   clock.now += 1;
-  expect(await measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions])).toEqual([2, 3]);
-  expect(await measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions])).toEqual([0, 1]);
+  expect(
+    await storageAccounts.measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions]),
+  ).toEqual([2, 3]);
+  expect(
+    await storageAccounts.measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions]),
+  ).toEqual([0, 1]);
   expect(await countsOf()).toBe(2);
   expect(await askUntilRefused(engine, limit(8), 'gone')).toBe(8);
   // Of this minute, one is used.

@@ -1,6 +1,5 @@
 import { expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { Replacement } from '../../../lib/api/entity-types.ts';
 import {
   createRowkey,
   defineEntity,
@@ -13,6 +12,7 @@ import {
   type Stored,
 } from '../../../lib/index.ts';
 import { model } from '../../fixtures/writers.ts';
+import type { Replacement } from '../../kit/api.ts';
 
 const { store } = createRowkey({ model, refusal: new RowkeyError('wrong-setting', 'Nothing is opened.') });
 type Store = typeof store;

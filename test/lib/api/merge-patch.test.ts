@@ -2,9 +2,9 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createClient } from '../../../lib/client/index.ts';
 import { defineEntity, defineModel, type UnlimitedStore } from '../../../lib/index.ts';
-import { submit } from '../../../lib/storage/rows.ts';
-import { createStore } from '../../../lib/store/store.ts';
 import { openAccessApp } from '../../access-app.ts';
+import { apiCalls } from '../../kit/api.ts';
+import { storageRows } from '../../kit/storage.ts';
 
 /** Merge patches (RFC 7396) at every door that changes some fields. */
 
@@ -53,7 +53,7 @@ let store: UnlimitedStore<typeof model.entities>;
 beforeAll(async () => {
   app = await openAccessApp(import.meta.url, model);
   const record = <Result>(_by: string, write: () => Promise<Result>) => write();
-  store = createStore(model.list, { engine: async () => app.engine, limits: [], record });
+  store = apiCalls.createStore(model.list, { engine: async () => app.engine, limits: [], record });
 });
 
 const clerk = { subject: 'ann', roles: ['clerk', 'operator'] };
@@ -196,7 +196,7 @@ describe('a row that another program stored deeper than the API accepts', () => 
       const path = `people/${key.town}/${key.id}`;
       await store.people.put(key, { name: 'A', data: 1 });
       const action = { kind: 'merge', row: `id_${key.id}`, properties: { data: nested(levels) }, etag: '*' } as const;
-      await submit(app.storage, { table: 'people', partition: key.town, actions: [action] });
+      await storageRows.submit(app.storage, { table: 'people', partition: key.town, actions: [action] });
       const text = nested(levels);
       expect((await app.ask(clerk, 'GET', path)).text).toContain(text);
       expect((await app.ask(clerk, 'GET', `people/${key.town}`)).text).toContain(text);

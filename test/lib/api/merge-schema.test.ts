@@ -2,10 +2,12 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { mergeSchema } from '../../../lib/api/merge-schema.ts';
-import { batch, patch } from '../../../lib/api/writes.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { defineEntity, defineModel } from '../../../lib/define.ts';
-import { toJsonSchema } from '../../../lib/http/json-schema.ts';
+import { apiCalls } from '../../kit/api.ts';
+import type { Entity } from '../../kit/define.ts';
+import { httpDoor } from '../../kit/http.ts';
+
+const { patch } = apiCalls;
 
 const Home = z.object({
   street: z.string(),
@@ -23,7 +25,8 @@ const Tree = z.object({
 });
 
 const ajv = new Ajv2020({ strict: false });
-const accepts = (type: z.ZodType, patch: unknown) => ajv.validate(toJsonSchema(mergeSchema(type), 'input'), patch);
+const accepts = (type: z.ZodType, patch: unknown) =>
+  ajv.validate(httpDoor.toJsonSchema(mergeSchema(type), 'input'), patch);
 
 describe('the schema of a merge patch', () => {
   test.each<[string, z.ZodType, unknown, boolean]>([
@@ -77,8 +80,8 @@ test('the description of a PATCH and of an action has it', () => {
   const model = defineModel({ entities: [people], roles: ['clerk'], operatorRole: 'clerk' });
   const entity = model.list[0] as Entity;
   const accepts = (schema: z.ZodType | undefined, body: unknown) =>
-    ajv.validate(toJsonSchema(schema as z.ZodType, 'input'), body);
+    ajv.validate(httpDoor.toJsonSchema(schema as z.ZodType, 'input'), body);
   expect(accepts(patch(entity).input?.(), { home: { zip: null } })).toBe(true);
   const actions = { actions: [{ patch: { city: 'x', id: '1', home: { zip: null } } }] };
-  expect(accepts(batch(entity).input?.(), actions)).toBe(true);
+  expect(accepts(apiCalls.batch(entity).input?.(), actions)).toBe(true);
 });

@@ -1,13 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openForWriter, openPage, openValues } from '../../../lib/api/open.ts';
-import { toSelection } from '../../../lib/define/codec/query.ts';
-import { readEntity } from '../../../lib/engine/read/retrieve.ts';
-import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { readSelect } from '../../../lib/http/query.ts';
 import { defineEntity, type Values } from '../../../lib/index.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { defineCodec } from '../../kit/define.ts';
+import { engineRead, engineWrite } from '../../kit/engine.ts';
+import { httpDoor } from '../../kit/http.ts';
 import { openWorld, type World } from '../../world.ts';
 
 /** A writer must be able to read a restricted field, by another role if need be. */
@@ -34,8 +32,8 @@ let stored: Values;
 const vault = { site: 'Bern', vaultId: '1', owner: 'Ann', code: '4711', note: 'x'.repeat(1_000_000) };
 beforeAll(async () => {
   world = await openWorld(import.meta.url, [vaults]);
-  await createEntity(world.engine, vaults, vault);
-  stored = (await readEntity(world.engine, vaults, vault)).values;
+  await engineWrite.createEntity(world.engine, vaults, vault);
+  stored = (await engineRead.readEntity(world.engine, vaults, vault)).values;
 });
 
 const as = (role: string, isLastAttempt = true) => ({
@@ -88,14 +86,15 @@ describe('a field that cannot be read', () => {
 
   test('asks for another read when only its blob is missing, until the last attempt', async () => {
     const lost = { ...stored, note: { ...Object(stored.note), blob: 'vaults/none' } };
-    await expect(written('hr', lost, false)).rejects.toBeInstanceOf(BlobGone);
+    await expect(written('hr', lost, false)).rejects.toBeInstanceOf(engineRead.BlobGone);
     expect(await written('hr', lost)).toEqual({ ...vault, note: null });
     await expect(openValues(as('hr'), vaults, lost)).rejects.toMatchObject({ field: 'note' });
   });
 });
 
 describe('select', () => {
-  const select = (text: string) => toSelection(vaults, readSelect(new URLSearchParams(text)))[vaults.name];
+  const select = (text: string) =>
+    defineCodec.toSelection(vaults, httpDoor.readSelect(new URLSearchParams(text)))[vaults.name];
 
   test.each([
     ['', undefined],

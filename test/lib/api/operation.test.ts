@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Operation, perform } from '../../../lib/api/operation.ts';
-import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';
 import type { Caller } from '../../../lib/index.ts';
+import { engineRead } from '../../kit/engine.ts';
 import { testApp } from '../http/request.ts';
 
 const { engine } = testApp(import.meta.url);
@@ -64,7 +64,7 @@ test('a read whose blob was replaced starts again with the same input, up to fou
       kind: 'read',
       async run(_, input) {
         attempts += 1;
-        if (attempts <= times) throw new BlobGone();
+        if (attempts <= times) throw new engineRead.BlobGone();
         return `${input} done in ${attempts}`;
       },
     };

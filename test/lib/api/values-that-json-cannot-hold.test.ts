@@ -1,10 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { MAX_JSON_DEPTH } from '../../../lib/base/json-value.ts';
 import { createClient } from '../../../lib/client/index.ts';
 import { defineEntity, defineModel, defineOperation, total, type UnlimitedStore } from '../../../lib/index.ts';
-import { createStore } from '../../../lib/store/store.ts';
 import { openAccessApp } from '../../access-app.ts';
+import { apiCalls } from '../../kit/api.ts';
+import { baseValues } from '../../kit/base.ts';
 
 /** Values that would change on the way, at every door. */
 
@@ -56,7 +56,7 @@ beforeAll(async () => {
   };
   app = await openAccessApp(import.meta.url, model, { operations });
   const record = <Result>(_by: string, write: () => Promise<Result>) => write();
-  store = createStore(model.list, { engine: async () => app.engine, limits: [], record });
+  store = apiCalls.createStore(model.list, { engine: async () => app.engine, limits: [], record });
 });
 
 const clerk = { subject: 'ann', roles: ['clerk'] };
@@ -142,7 +142,7 @@ describe.each(Object.entries(doors))('%s', (_, door) => {
     ['a whole number of more digits than a double has', '{"a":12345678901234567890}', '.a'],
     ['a whole number beyond 2^53', '[9007199254740993]', '.0'],
     ['two members of one name', '{"a":1,"b":{"c":1,"\\u0063":2}}', '.b.c'],
-    ['too many levels', deep(MAX_JSON_DEPTH + 1), undefined],
+    ['too many levels', deep(baseValues.MAX_JSON_DEPTH + 1), undefined],
     ['far too many levels', deep(5_000), undefined],
     ['far too many levels of objects', `${'{"a":'.repeat(3_000)}1${'}'.repeat(3_000)}`, undefined],
   ])('rejects %s, says where, and changes nothing', async (_what, text, path) => {
@@ -156,7 +156,7 @@ describe.each(Object.entries(doors))('%s', (_, door) => {
 
 test('what JSON can hold arrives as it was sent, also as deep as is allowed', async () => {
   const texts = [
-    deep(MAX_JSON_DEPTH),
+    deep(baseValues.MAX_JSON_DEPTH),
     '{"constructor":1,"prototype":{"toString":null},"hasOwnProperty":[],"":0}',
     '[9007199254740992,12345678901234567000,1e300,-1e-300,0.1]',
     '"\\ud83d\\ude00"',

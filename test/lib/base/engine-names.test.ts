@@ -18,12 +18,11 @@ import {
   SYSTEM_PARTITIONS,
   SYSTEM_ROWS,
 } from '../../../lib/base/engine-names.ts';
-import { FURTHER_GROUP, parseFurtherRowKey } from '../../../lib/define/codec/further-rows.ts';
-import { buildKey, compileTemplate, MAX_KEY_LENGTH } from '../../../lib/define/keys/key-template.ts';
 import { defineEntity, defineModel } from '../../../lib/define.ts';
-import { resourcesOf } from '../../../lib/operations/resources.ts';
-import { fenceOf, isFenceRow, markOf, nameOfMove, newMoveId } from '../../../lib/storage/fence-rows.ts';
 import { anyText } from '../../any-text.ts';
+import { defineCodec, defineKeys } from '../../kit/define.ts';
+import { operationsModel } from '../../kit/operations.ts';
+import { storageSlots } from '../../kit/storage.ts';
 import { SPELLED_NAMES } from '../../spelled-names.ts';
 
 const OWN_KEYS = [FENCE_HEAD, MARK_HEAD].map((head) => head + MOVE_HEAD);
@@ -43,11 +42,11 @@ test('no value spells a name that the engine gives to rows beside those of value
   const value = fc.oneof(fc.constantFrom(...SPELLED_NAMES), anyText({ minLength: 1, maxLength: 8 }));
   fc.assert(
     fc.property(fc.constantFrom(...TEMPLATES), value, value, (template, one, two) => {
-      const key = buildKey(compileTemplate(template), { one, two });
+      const key = defineKeys.buildKey(defineKeys.compileTemplate(template), { one, two });
       expect(OWN_KEYS.some((name) => key.startsWith(name))).toBe(false);
-      expect(isFenceRow({ row: key, properties: { EntityType: 'thing' } })).toBe(false);
+      expect(storageSlots.isFenceRow({ row: key, properties: { EntityType: 'thing' } })).toBe(false);
       expect(key.includes(FURTHER_ROW)).toBe(false);
-      expect(parseFurtherRowKey(key)).toBeUndefined();
+      expect(defineCodec.parseFurtherRowKey(key)).toBeUndefined();
     }),
     { numRuns: 2_000 },
   );
@@ -57,27 +56,28 @@ test('no name of the engine that is a value is one in a key', () => {
   for (const one of SPELLED_NAMES)
     for (const template of TEMPLATES)
       for (const two of ['1', 'wide1', 'mwy512yl949b8d40', one]) {
-        const row = buildKey(compileTemplate(template), { one, two });
-        expect(isFenceRow({ row, properties: { one, EntityType: 'thing' } }), row).toBe(false);
-        expect(parseFurtherRowKey(row), row).toBeUndefined();
+        const row = defineKeys.buildKey(defineKeys.compileTemplate(template), { one, two });
+        expect(storageSlots.isFenceRow({ row, properties: { one, EntityType: 'thing' } }), row).toBe(false);
+        expect(defineCodec.parseFurtherRowKey(row), row).toBeUndefined();
       }
 });
 
 test('tells fences of this release by the key, and those of an earlier one by their properties too', () => {
-  const id = newMoveId();
-  expect(newMoveId()).not.toBe(id);
-  expect(fenceOf(id).length).toBeLessThan(MAX_KEY_LENGTH);
+  const id = storageSlots.newMoveId();
+  expect(storageSlots.newMoveId()).not.toBe(id);
+  expect(storageSlots.fenceOf(id).length).toBeLessThan(defineKeys.MAX_KEY_LENGTH);
   expect(id).not.toContain('-');
-  expect(nameOfMove(id)).toMatch(/^[a-z0-9]+$/);
-  for (const row of [fenceOf(id), markOf(id)]) expect(isFenceRow({ row, properties: {} })).toBe(true);
-  for (const row of [fenceOf('mwy512yl949b8d40'), markOf('mwy4zz3f407917fa')]) {
-    expect(isFenceRow({ row, properties: {} })).toBe(true);
-    expect(isFenceRow({ row, properties: { EntityType: null, title: null } })).toBe(true);
-    expect(isFenceRow({ row, properties: { EntityType: 'movies' } })).toBe(false);
-    expect(isFenceRow({ row, properties: { title: '' } })).toBe(false);
+  expect(storageSlots.nameOfMove(id)).toMatch(/^[a-z0-9]+$/);
+  for (const row of [storageSlots.fenceOf(id), storageSlots.markOf(id)])
+    expect(storageSlots.isFenceRow({ row, properties: {} })).toBe(true);
+  for (const row of [storageSlots.fenceOf('mwy512yl949b8d40'), storageSlots.markOf('mwy4zz3f407917fa')]) {
+    expect(storageSlots.isFenceRow({ row, properties: {} })).toBe(true);
+    expect(storageSlots.isFenceRow({ row, properties: { EntityType: null, title: null } })).toBe(true);
+    expect(storageSlots.isFenceRow({ row, properties: { EntityType: 'movies' } })).toBe(false);
+    expect(storageSlots.isFenceRow({ row, properties: { title: '' } })).toBe(false);
   }
   for (const row of ['~own_1999', '~open_', '~own_mwy512yl949b8d401', '~owned', '~accounts', '~containers'])
-    expect(isFenceRow({ row, properties: {} })).toBe(false);
+    expect(storageSlots.isFenceRow({ row, properties: {} })).toBe(false);
 });
 
 const modelOf = (row: string, option: object = {}) =>
@@ -110,7 +110,7 @@ test('accepts a "!" in a row key that begins with another text', () => {
 });
 
 test('lists what the engine declares for itself', () => {
-  const { tables, queues, containers } = resourcesOf([], Date.now());
+  const { tables, queues, containers } = operationsModel.resourcesOf([], Date.now());
   expect(new Set(OWN_TABLES)).toEqual(new Set(tables.map((table) => table.replace(/\d+$/, ''))));
   expect([...queues].sort()).toEqual(OWN_QUEUES.flatMap((queue) => [queue, `${queue}-poison`]).sort());
   expect(OWN_CONTAINERS).toEqual(expect.arrayContaining([...containers]));
@@ -153,7 +153,7 @@ test('no field or group of fields has the name of a property, a row type or a fu
   // A field begins with a lower-case letter.
   expect(PROPERTIES.filter((name) => !/^[A-Z]/.test(name))).toEqual([]);
   expect(Object.values(ROW_TYPES).filter((name) => name.includes('.'))).toEqual([]);
-  expect(ENGINE_NAMES.filter((name) => name.startsWith('!') && FURTHER_GROUP.test(name))).toEqual([]);
+  expect(ENGINE_NAMES.filter((name) => name.startsWith('!') && defineCodec.FURTHER_GROUP.test(name))).toEqual([]);
   for (const name of ['list', 'tombstone', 'placeholder', 'poison', 'operations'])
     expect(() =>
       defineModel({

@@ -1,10 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { findNotJson, MAX_BODY_DEPTH } from '../../../lib/base/json-value.ts';
 import { isHeld, parseJson } from '../../../lib/base/parse-json.ts';
-import { textToValue } from '../../../lib/define/codec/validation.ts';
-import { parseCell } from '../../../lib/define/declaration/csv-value.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
+import { baseValues } from '../../kit/base.ts';
+import { defineCodec, type Entity, modelParts } from '../../kit/define.ts';
 
 /** A whole number, and a text of it with a point or an exponent. */
 const whole = fc
@@ -54,21 +52,21 @@ const SAME = [
 test('a number has no other value after each way that reads a text', () => {
   const entity = { columns: { n: 'Double' } } as unknown as Entity;
   for (const text of CHANGED) {
-    expect(findNotJson(parseJson(`{"a":[${text}]}`))?.path, text).toEqual(['a', '0']);
-    expect(parseCell('Double', text), text).toBe(text);
-    expect(textToValue(entity, 'n', text), text).toBe(text);
+    expect(baseValues.findNotJson(parseJson(`{"a":[${text}]}`))?.path, text).toEqual(['a', '0']);
+    expect(modelParts.parseCell('Double', text), text).toBe(text);
+    expect(defineCodec.textToValue(entity, 'n', text), text).toBe(text);
   }
   for (const text of SAME) {
     expect(parseJson(text), text).toBe(Number(text));
-    expect(parseCell('Double', text), text).toBe(Number(text));
-    expect(textToValue(entity, 'n', text), text).toBe(Number(text));
+    expect(modelParts.parseCell('Double', text), text).toBe(Number(text));
+    expect(defineCodec.textToValue(entity, 'n', text), text).toBe(Number(text));
   }
 });
 
 test('takes no memory for the path of each number that is nested too deep', () => {
   const levels = 20_000;
   const text = `${'['.repeat(levels)}${'9007199254740993,'.repeat(levels)}1${']'.repeat(levels)}`;
-  expect(findNotJson(parseJson(text), MAX_BODY_DEPTH)?.accepted).toMatch(/^nested at most/);
+  expect(baseValues.findNotJson(parseJson(text), baseValues.MAX_BODY_DEPTH)?.accepted).toMatch(/^nested at most/);
 });
 
 test('reads a number of a million digits without trying each of its zeros', () => {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { withArchives } from '../../../lib/define/declaration/entity.ts';
 import { model } from '../../fixtures/model.ts';
+import { modelParts } from '../../kit/define.ts';
 
 const INHERITED = Object.getOwnPropertyNames(Object.prototype);
 
-test.each(withArchives(model.list).map((entity) => [entity.name, entity] as const))(
+test.each(modelParts.withArchives(model.list).map((entity) => [entity.name, entity] as const))(
   'no compiled record of %s returns a property inherited from Object',
   (_, entity) => {
     const { columns, indexes, derived, counts, attachments, upgrades } = entity;

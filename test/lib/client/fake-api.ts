@@ -1,8 +1,8 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterEach, beforeEach, vi } from 'vitest';
 import { type Call, type ClientOptions, createClient } from '../../../lib/client/index.ts';
-import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import { model } from '../../fixtures/model.ts';
+import { httpDoor } from '../../kit/http.ts';
 
 export const ROOT = 'https://rowkey.example/api';
 
@@ -32,7 +32,7 @@ export function clientOf(script: readonly Scripted[], options: Partial<ClientOpt
   const calls: Call[] = [];
   const fetch = async (url: unknown, init: RequestInit = {}): Promise<Response> => {
     init.signal?.throwIfAborted();
-    if (String(url) === `${ROOT}/model`) return json(describeModel(model));
+    if (String(url) === `${ROOT}/model`) return json(httpDoor.describeModel(model));
     const { method = 'GET', headers, body } = init;
     const isText = typeof body === 'string';
     const one = {

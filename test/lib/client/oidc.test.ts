@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { openSession } from '../../../lib/client/sign-in.ts';
+import { apiCalls } from '../../kit/api.ts';
 
 /** A page that returns from its provider, without a browser: what of the address and of the storage of a tab counts as a sign-in. */
 
@@ -40,28 +40,28 @@ function visit(address: string) {
 /** Leaves the page at this address for the provider, which returns. */
 async function signIn(address: string): Promise<void> {
   const assigned = visit(address);
-  await (await openSession(provider)).signIn();
+  await (await apiCalls.openSession(provider)).signIn();
   const state = new URL(assigned[0] ?? '').searchParams.get('state') ?? '';
   visit(`https://app.example/page?code=c&state=${state}`);
 }
 
 test('a page returns from the provider to its hash, with the tokens in the tab', async () => {
   await signIn('https://app.example/page#group');
-  expect((await openSession(provider)).isSignedIn).toBe(true);
+  expect((await apiCalls.openSession(provider)).isSignedIn).toBe(true);
   expect(replaced).toEqual(['/page#group']);
   expect(sent.at(-1)?.body).toMatch(/code_verifier=.+/);
 });
 
 test('a code of the page itself is no return from the provider', async () => {
   visit('https://app.example/page?code=invitation');
-  expect((await openSession(provider)).isSignedIn).toBe(false);
+  expect((await apiCalls.openSession(provider)).isSignedIn).toBe(false);
   expect([replaced, sent]).toEqual([[], []]);
 });
 
 test('rejects a code with another state than that of the sign-in', async () => {
   await signIn('https://app.example/page');
   visit('https://app.example/page?code=c&state=s');
-  await expect(openSession(provider)).rejects.toThrow(/state/);
+  await expect(apiCalls.openSession(provider)).rejects.toThrow(/state/);
   expect([...stored.keys()]).toEqual([]);
 });
 
@@ -71,10 +71,10 @@ test.each([
   ['scope', { ...provider, scope: 'openid api://other/access' }],
 ])('a page with another %s gets no token of the tab, and sends its provider none', async (_, other) => {
   await signIn('https://app.example/page');
-  expect((await openSession(provider)).isSignedIn).toBe(true);
+  expect((await apiCalls.openSession(provider)).isSignedIn).toBe(true);
   visit('https://app.example/other');
   sent = [];
-  const session = await openSession(other);
+  const session = await apiCalls.openSession(other);
   expect(session.isSignedIn).toBe(false);
   await expect(session.token({ forceRefresh: false })).rejects.toThrow('Sign in again.');
   expect(sent).toEqual([]);

@@ -1,6 +1,5 @@
 import { describe, expect, expectTypeOf, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity, Feature } from '../../../lib/define/declaration/entity.ts';
 import { linkModel } from '../../../lib/define/define-model.ts';
 import {
   type DeclaredEntity,
@@ -10,8 +9,10 @@ import {
   indexEntity,
   interPartitionIndex,
 } from '../../../lib/define.ts';
-import { features } from '../../../lib/features/features.ts';
 import { linkedEntities } from '../../fixtures/deploy.ts';
+import type { Entity } from '../../kit/define.ts';
+import { featureUpkeep } from '../../kit/features.ts';
+import type { Internal } from '../../kit/internal.ts';
 
 const roles = { roles: ['reader', 'hr', 'operator'], operatorRole: 'operator' } as const;
 
@@ -153,15 +154,15 @@ describe('a model is rejected', () => {
   });
 
   test('if a pattern sets a field of an entity that clients write past the API', () => {
-    const stamp: Feature = {
+    const stamp: Internal['Feature'] = {
       name: 'stamp',
       isUsed: ({ name }) => name === 'notes',
       keptFields: () => ['ref'],
     };
     const none = { ...stamp, keptFields: () => [] };
     const reserved = { tables: [], entities: [], containers: [], routes: [], storeMembers: [], rowTypes: [] };
-    const link = (own: Feature) =>
-      linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...features, own] });
+    const link = (own: Internal['Feature']) =>
+      linkModel({ ...roles, entities: clients('notes') }, { reserved, features: [...featureUpkeep.features, own] });
     expect(() => link(stamp)).toThrow(
       'Entity "notes": clients may write it straight to storage (access.own), where nothing keeps up stamp. Remove those, also in entities that refer to it, or grant only r',
     );

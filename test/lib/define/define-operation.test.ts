@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineOperation } from '../../../lib/define/define-operation.ts';
 import { defineEntity, defineModel } from '../../../lib/define.ts';
-import { createRoutes } from '../../../lib/http/routes.ts';
+import { httpDoor } from '../../kit/http.ts';
 
 const valid = {
   summary: 'Do it',
@@ -65,7 +65,9 @@ test.each([
 });
 
 test('a model has no operation with the name of a route of the API', () => {
-  const names = createRoutes(define('run')).flatMap(({ entity, path }) => (entity ? [] : (path.split('/')[0] ?? [])));
+  const names = httpDoor
+    .createRoutes(define('run'))
+    .flatMap(({ entity, path }) => (entity ? [] : (path.split('/')[0] ?? [])));
   const own = new Set(['grants', ...names]);
   for (const name of ['run', 'openapi.json']) expect(own.delete(name)).toBe(true);
   for (const name of own) expect(() => define(name), name).toThrow(`the API itself has a route /api/${name}`);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { parse } from '../../../lib/define/codec/validation.ts';
+import { defineCodec } from '../../kit/define.ts';
 
 const schema = z.strictObject({
   plate: z.string().min(2).max(8),
@@ -39,7 +39,7 @@ test.each<[unknown, string]>([
 ])('names the field and what is accepted, and not the value: %j', (input, detail) => {
   let message: unknown;
   try {
-    parse(schema, input);
+    defineCodec.parse(schema, input);
   } catch (error) {
     message = error instanceof Error ? `${error.message} ${JSON.stringify(error)}` : error;
   }

@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../../lib/base/time.ts';
-import { readByCopies } from '../../../lib/engine/read/read-through-index.ts';
-import { readEntities } from '../../../lib/engine/read/retrieve.ts';
-import { writeBatch } from '../../../lib/engine/write/entity-batch.ts';
-import { rollPeriods } from '../../../lib/features/high-volume-delete/high-volume-delete.ts';
 import {
   defineEntity,
   type IntraPartitionIndex,
@@ -12,6 +7,9 @@ import {
   intraPartitionIndex,
 } from '../../../lib/index.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { baseValues } from '../../kit/base.ts';
+import { engineRead, engineWrite } from '../../kit/engine.ts';
+import { featureUpkeep } from '../../kit/features.ts';
 import { mostInFlight } from '../../most-in-flight.ts';
 import { openWorld, rowsOf } from '../../world.ts';
 
@@ -40,7 +38,7 @@ const { parcels, visits } = deploy(
 const world = await openWorld(import.meta.url, [parcels]);
 
 const create = (depot: string, count: number) =>
-  writeBatch(
+  engineWrite.writeBatch(
     world.engine,
     parcels,
     Array.from({ length: count }, (_, id) => ({
@@ -56,7 +54,7 @@ test('reads the entities of a keys-only index sixteen at a time', async () => {
   const client = mostInFlight(isOfOneRow);
   const engine = world.engineThrough(client);
   const read = { top: 40 };
-  const { items } = await readByCopies(
+  const { items } = await engineRead.readByCopies(
     engine,
     parcels,
     parcels.indexes.weight as IntraPartitionIndex,
@@ -70,10 +68,10 @@ test('reads the entities of a keys-only index sixteen at a time', async () => {
 test('reads the tables of eight periods at a time', async () => {
   const noon = Date.parse('2026-11-20T12:00:00Z');
   const now = () => noon;
-  await rollPeriods({ ...world.engine, now }, visits);
+  await featureUpkeep.rollPeriods({ ...world.engine, now }, visits);
   const client = mostInFlight(({ method, url }) => method === 'GET' && /\/visits\d{8}\(/.test(url));
-  const range = { top: 100, from: new Date(noon - 20 * DAY_MS).toISOString() };
-  await readEntities({ ...world.engineThrough(client), now }, visits, { door: 'a' }, range);
+  const range = { top: 100, from: new Date(noon - 20 * baseValues.DAY_MS).toISOString() };
+  await engineRead.readEntities({ ...world.engineThrough(client), now }, visits, { door: 'a' }, range);
   expect(client.most).toBe(8);
 });
 

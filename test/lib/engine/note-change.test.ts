@@ -1,11 +1,9 @@
 import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
-import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
 import { type ChangeRecord, collectChanges, keepEarly, noteChange } from '../../../lib/engine/note-change.ts';
-import { readEntity } from '../../../lib/engine/read/retrieve.ts';
-import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { tryFaults } from '../../fault-driver.ts';
 import { employees } from '../../fixtures/model.ts';
+import { type Engine, engineCore, engineRead, engineWrite } from '../../kit/engine.ts';
 import { openWorld, somebody } from '../../world.ts';
 
 const shared = createDefaultHttpClient();
@@ -25,7 +23,7 @@ async function collected(work: () => Promise<unknown>): Promise<{ changes: Chang
 }
 
 describe('collectChanges', () => {
-  const engineOf = (): Engine => createEngine(world.storage, { now: () => 0 });
+  const engineOf = (): Engine => engineCore.createEngine(world.storage, { now: () => 0 });
 
   test('returns the changes of its own work only, also if the work fails', async () => {
     noteChange(engineOf(), change);
@@ -76,7 +74,11 @@ describe('collectChanges', () => {
       },
     };
     const keep = async () => void order.push('keep');
-    await collectChanges('ann', () => createEntity(world.engineThrough(listening), employees, somebody()), keep);
+    await collectChanges(
+      'ann',
+      () => engineWrite.createEntity(world.engineThrough(listening), employees, somebody()),
+      keep,
+    );
     const at = order.indexOf('keep');
     expect(order.slice(0, at)).toContain('POST $batch');
     expect(order.slice(at)).toEqual(expect.arrayContaining([expect.stringMatching(/^DELETE /)]));
@@ -88,7 +90,9 @@ test('notes a write once, whichever reply is lost', async () => {
   await tryFaults(
     async ({ label, client }) => {
       const one = somebody({ department: label });
-      const { changes, failure } = await collected(() => createEntity(world.engineThrough(client), employees, one));
+      const { changes, failure } = await collected(() =>
+        engineWrite.createEntity(world.engineThrough(client), employees, one),
+      );
       expect(failure, label).toBeUndefined();
       expect(changes, label).toMatchObject([{ operation: 'create' }]);
       expect(changes[0]?.outcome, label).toBeUndefined();
@@ -99,7 +103,7 @@ test('notes a write once, whichever reply is lost', async () => {
 
 test('notes a write with an unknown outcome as unknown', async () => {
   const one = somebody();
-  await createEntity(world.engine, employees, one);
+  await engineWrite.createEntity(world.engine, employees, one);
   let isLost = false;
   // The connection breaks during the transaction.
   const httpClient: HttpClient = {
@@ -113,8 +117,8 @@ test('notes a write with an unknown outcome as unknown', async () => {
     },
   };
   const engine = world.engineThrough(httpClient);
-  const { changes, failure } = await collected(() => patchEntity(engine, employees, one, { phone: '1' }));
+  const { changes, failure } = await collected(() => engineWrite.patchEntity(engine, employees, one, { phone: '1' }));
   expect(failure).toMatchObject({ code: 'storage-unavailable' });
   expect(changes).toMatchObject([{ operation: 'replace', fields: ['phone'], outcome: 'unknown' }]);
-  expect((await readEntity(world.engine, employees, one)).values.phone).toBe('1');
+  expect((await engineRead.readEntity(world.engine, employees, one)).values.phone).toBe('1');
 });

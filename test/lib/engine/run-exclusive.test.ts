@@ -2,10 +2,10 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { runExclusive } from '../../../lib/engine/run-exclusive.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
-const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
 
 test('runs the work of a key in order, also after failed work', async () => {
   const done: string[] = [];

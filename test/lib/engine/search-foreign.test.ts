@@ -1,18 +1,13 @@
 import { beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, interPartitionIndex } from '../../../lib/define.ts';
-import { createEngine } from '../../../lib/engine/engine.ts';
 import { searchForeign } from '../../../lib/engine/search-foreign.ts';
-import { cleanUpIndex } from '../../../lib/operations/index-clean-up.ts';
-import { guardModel } from '../../../lib/operations/model-guard.ts';
-import { resourcesOf } from '../../../lib/operations/resources.ts';
-import type { VerifyPosition } from '../../../lib/operations/verify.ts';
-import { listTables, provision } from '../../../lib/storage/provision.ts';
-import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { allPages } from '../../all-pages.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { engineCore } from '../../kit/engine.ts';
+import { operationsCheck, operationsModel, type VerifyPosition } from '../../kit/operations.ts';
+import { storageAccounts, storageSlots, storageTables } from '../../kit/storage.ts';
 
 const declaration = {
   schema: z.object({ id: z.string(), city: z.string() }),
@@ -30,7 +25,7 @@ const PAGE_MS = 5_000;
 
 let time = 0;
 let memory = createMemoryStorage();
-let engine = createEngine(openStorage(memory));
+let engine = engineCore.createEngine(storageAccounts.openStorage(memory));
 /** The position of each page that was read. */
 let read: number[] = [];
 
@@ -38,10 +33,14 @@ beforeEach(async () => {
   time = Date.now();
   read = [];
   memory = createMemoryStorage();
-  engine = { ...createEngine(openStorage(memory)), now: () => time };
-  await provision(engine.storage, { ...resourcesOf([before]), queues: [], containers: [] });
-  await guardModel(engine, [before], undefined);
-  await guardModel(engine, [after], undefined);
+  engine = { ...engineCore.createEngine(storageAccounts.openStorage(memory)), now: () => time };
+  await storageTables.provision(engine.storage, {
+    ...operationsModel.resourcesOf([before]),
+    queues: [],
+    containers: [],
+  });
+  await operationsModel.guardModel(engine, [before], undefined);
+  await operationsModel.guardModel(engine, [after], undefined);
   memory.intercept = async (request, send) => {
     const reply = await send();
     if (request.method !== 'GET' || !request.url.includes(`/${TABLE}(`)) return reply;
@@ -58,11 +57,11 @@ beforeEach(async () => {
 test('a search of a large table ends after its time, and another process continues it', async () => {
   expect(await searchForeign(engine, TABLE, time + 2 * PAGE_MS)).toBe('unfinished');
   const positions = async () => {
-    const rows = await Array.fromAsync(engine.storage.table(SYSTEM_TABLE).listEntities());
+    const rows = await Array.fromAsync(engine.storage.table(storageSlots.SYSTEM_TABLE).listEntities());
     return rows.filter(({ rowKey }) => rowKey === TABLE);
   };
   expect(await positions()).toHaveLength(1);
-  engine = { ...createEngine(openStorage(memory)), now: () => time };
+  engine = { ...engineCore.createEngine(storageAccounts.openStorage(memory)), now: () => time };
   expect(await searchForeign(engine, TABLE)).toBe('none');
   // The first page tells that the table is large.
   expect(read).toEqual([0, 1, 0, 2, 3, 4, 5, 6, 7, 8]);
@@ -73,11 +72,11 @@ test('the clean-up of a removed index searches its table for a limited time in e
   const times: number[] = [];
   const pages = await allPages(async (position: VerifyPosition | undefined) => {
     const since = time;
-    const page = await cleanUpIndex(engine, after, 'city', { entities: [after], position, top: 100 });
+    const page = await operationsCheck.cleanUpIndex(engine, after, 'city', { entities: [after], position, top: 100 });
     times.push(time - since);
     return page;
   });
   expect(pages.length).toBeGreaterThan(1);
   expect(Math.max(...times)).toBeLessThanOrEqual(20_000 + PAGE_MS);
-  expect(await listTables(engine.storage, TABLE)).toEqual([]);
+  expect(await storageTables.listTables(engine.storage, TABLE)).toEqual([]);
 });

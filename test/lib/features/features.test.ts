@@ -1,11 +1,10 @@
 import { readdir } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { withDefaults } from '../../../lib/define/declaration/declaration.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { features } from '../../../lib/features/features.ts';
 import type { Declaration } from '../../../lib/index.ts';
 import { importsOf } from '../../../local/shape/folder-circles.ts';
 import { readSourceFiles } from '../../../local/shape/source-files.ts';
+import { type Entity, modelParts } from '../../kit/define.ts';
 
 const folder = new URL('../../../lib/features/', import.meta.url);
 
@@ -67,7 +66,7 @@ const OPTIONS = {
 } satisfies Record<Exclude<keyof Declaration, OfEngine>, unknown>;
 
 const unused = {
-  ...withDefaults({} as Declaration),
+  ...modelParts.withDefaults({} as Declaration),
   series: undefined,
   dependents: [],
   referencedBy: [],

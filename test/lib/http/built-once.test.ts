@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { serveBuiltOnce } from '../../../lib/http/built-once.ts';
-import type { RequestContext } from '../../../lib/http/route.ts';
+import type { RequestContext } from '../../kit/http.ts';
 
 const contextOf = (root: string, encodings?: string) =>
   ({

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { formatRange, readByteRange } from '../../../lib/http/byte-range.ts';
-import type { RequestContext } from '../../../lib/http/route.ts';
+import type { RequestContext } from '../../kit/http.ts';
 
 const WHOLE = { etag: '"a"', length: 1_000 };
 const read = (headers: Record<string, string>, whole = WHOLE) =>

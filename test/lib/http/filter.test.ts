@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { requireFields } from '../../../lib/access/rule.ts';
-import { askedFields, compileFilter } from '../../../lib/define/codec/query.ts';
 import { defineEntity } from '../../../lib/define.ts';
-import { filterParameters, PAGE_QUERY, readFilter } from '../../../lib/http/query.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { accessChecks } from '../../kit/access.ts';
+import { defineCodec } from '../../kit/define.ts';
+import { httpDoor } from '../../kit/http.ts';
 
 const { things } = deploy(
   defineEntity('things', {
@@ -25,13 +25,13 @@ const { things } = deploy(
     access: { read: ['reader', 'hr'], write: ['hr'], restricted: { secret: ['hr'], salary: ['hr'] } },
   }),
 );
-const filters = filterParameters(things, { without: ['place'], query: PAGE_QUERY });
+const filters = httpDoor.filterParameters(things, { without: ['place'], query: httpDoor.PAGE_QUERY });
 
 function read(query: string, role = 'reader') {
   const caller = { subject: 'x', roles: [role], claims: {} };
-  const asked = readFilter({ query: new URLSearchParams(query) }, things, filters);
-  requireFields(things, caller, askedFields(asked));
-  return compileFilter(things, asked);
+  const asked = httpDoor.readFilter({ query: new URLSearchParams(query) }, things, filters);
+  accessChecks.requireFields(things, caller, defineCodec.askedFields(asked));
+  return defineCodec.compileFilter(things, asked);
 }
 
 describe('the filter of a query', () => {
@@ -84,6 +84,8 @@ describe('the filter of a query', () => {
     expect(Object.keys(filters)).toEqual(['id', 'name', 'age', 'isOld', 'secret', 'salary']);
     expect(filters.secret).toEqual({ refused: 'is encrypted, so storage cannot compare it' });
     expect(read('top=5&explain=x')).toEqual([]);
-    expect(Object.keys(filterParameters(things, { prefix: 'things.', query: PAGE_QUERY }))).toContain('things.top');
+    expect(Object.keys(httpDoor.filterParameters(things, { prefix: 'things.', query: httpDoor.PAGE_QUERY }))).toContain(
+      'things.top',
+    );
   });
 });

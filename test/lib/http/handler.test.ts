@@ -2,8 +2,8 @@ import { HttpResponse, type HttpResponseInit } from '@azure/functions';
 import { expect, test } from 'vitest';
 import { createHandler, type Handle, type HandlerOptions } from '../../../lib/http/handler.ts';
 import { RowkeyError } from '../../../lib/index.ts';
-import { readRow } from '../../../lib/storage/rows.ts';
 import { model } from '../../fixtures/model.ts';
+import { storageRows } from '../../kit/storage.ts';
 import { openApp } from '../../open-app.ts';
 import { testApp, testInvocation, testRequest } from './request.ts';
 
@@ -48,9 +48,9 @@ test.each<[string, () => HttpResponseInit, object]>([
 
 test('counts the storage transactions of the function', async () => {
   const { headers } = await call(async () => {
-    await readRow(app.engine.storage, { table: 'employees', partition: 'Sales', row: 'empid_1' }).catch(
-      () => undefined,
-    );
+    await storageRows
+      .readRow(app.engine.storage, { table: 'employees', partition: 'Sales', row: 'empid_1' })
+      .catch(() => undefined);
     return {};
   });
   expect((headers as Headers).get('server-timing')).toMatch(/^storage;dur=[\d.]+;desc="1 transaction"$/);

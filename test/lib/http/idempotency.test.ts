@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { readRequestId } from '../../../lib/http/bind.ts';
-import type { RequestContext } from '../../../lib/http/route.ts';
+import { httpDoor, type RequestContext } from '../../kit/http.ts';
 import { testApp, testContext, testRoute } from './request.ts';
 
 const app = testApp(import.meta.url);
@@ -21,7 +20,7 @@ function idOf({ key = 'k', subject = 'ann', route = 'things-create', params = {}
     headers: { get: (name) => (name === 'idempotency-key' ? key : null) },
     bytes: async () => new TextEncoder().encode(body),
   };
-  return readRequestId(testContext(app, over));
+  return httpDoor.readRequestId(testContext(app, over));
 }
 
 describe('the id of a request', () => {
@@ -54,7 +53,7 @@ describe('the id of a request', () => {
     const bytes = async () => {
       throw new Error('The body is read.');
     };
-    expect(await readRequestId(testContext(app, { bytes }))).toBeUndefined();
+    expect(await httpDoor.readRequestId(testContext(app, { bytes }))).toBeUndefined();
   });
 
   test('accepts a key of 200 printable characters', async () => {

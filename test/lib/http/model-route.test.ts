@@ -1,16 +1,14 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { expect, test } from 'vitest';
-import { ModelDescription } from '../../../lib/define/declaration/model-description.ts';
-import type { App, Route } from '../../../lib/http/route.ts';
-import { describeModel, modelRoute } from '../../../lib/http/routes/model-route.ts';
-import { createRoutes } from '../../../lib/http/routes.ts';
 import { model } from '../../fixtures/model.ts';
+import { modelParts } from '../../kit/define.ts';
+import { type App, httpDoor, type Route } from '../../kit/http.ts';
 import { respondWith } from '../../respond-with.ts';
 
-const described = describeModel(model);
+const described = httpDoor.describeModel(model);
 
 test('describes every entity and archive by its own schema', () => {
-  expect(ModelDescription.parse(JSON.parse(JSON.stringify(described)))).toEqual(described);
+  expect(modelParts.ModelDescription.parse(JSON.parse(JSON.stringify(described)))).toEqual(described);
   const archives = model.list.flatMap(({ archive }) => archive?.name ?? []);
   expect(Object.keys(described.entities).sort()).toEqual([...model.list.map(({ name }) => name), ...archives].sort());
   expect(described.entities.formeremployees).toMatchObject({ archiveOf: 'employees' });
@@ -19,7 +17,7 @@ test('describes every entity and archive by its own schema', () => {
 
 test('gives the paths of keys and indexes as the routes have them', () => {
   expect(described.entities.currencies).toMatchObject({ lookup: { index: 'inOrder', maxAge: 600 } });
-  const paths = new Set(createRoutes(model).map(({ path }) => path));
+  const paths = new Set(httpDoor.createRoutes(model).map(({ path }) => path));
   const parameters = (fields: readonly string[]) => fields.map((field) => `{${field}}`).join('/');
   for (const [name, { key, indexes }] of Object.entries(described.entities)) {
     expect(paths).toContain(`${name}/${parameters(key.fields)}`);
@@ -78,7 +76,7 @@ test('describes no container of a file, and not how the issuer verifies a claim'
 });
 
 test('openapi.json is built once, and has an ETag', async () => {
-  const route = createRoutes(model).find(({ name }) => name === 'openapi') as Route;
+  const route = httpDoor.createRoutes(model).find(({ name }) => name === 'openapi') as Route;
   const ask = (headers: Record<string, string> = {}, root = '/api') =>
     respondWith(
       () => ({}) as App,
@@ -100,7 +98,7 @@ test('openapi.json is built once, and has an ETag', async () => {
 });
 
 test('is public and cacheable, and has nothing of the deployment', async () => {
-  const route = modelRoute({ ...model, prefix: 'secretprefix' });
+  const route = httpDoor.modelRoute({ ...model, prefix: 'secretprefix' });
   const respond = respondWith(() => ({}) as App, route);
   const ask = (headers: Record<string, string> = {}) =>
     respond(new HttpRequest({ method: 'GET', url: 'http://localhost/api/model', headers }), new InvocationContext());

@@ -3,18 +3,12 @@ import formats from 'ajv-formats';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { compileFilter } from '../../../lib/define/codec/query.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
 import { defineEntity, defineModel } from '../../../lib/define.ts';
-import { toJsonSchema } from '../../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../../lib/http/openapi.ts';
-import { createExample } from '../../../lib/http/openapi-examples.ts';
-import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
-import { readFilter } from '../../../lib/http/query.ts';
-import { EXPLANATION_TYPE } from '../../../lib/http/route.ts';
-import { createRoutes } from '../../../lib/http/routes.ts';
 import { model as packs } from '../../../model/model.ts';
 import { model } from '../../fixtures/model.ts';
+import { defineCodec, type Entity } from '../../kit/define.ts';
+import { httpDoor } from '../../kit/http.ts';
 import {
   type Exchange,
   type JsonSchema,
@@ -24,7 +18,7 @@ import {
   withoutReferences,
 } from '../../openapi.ts';
 
-const openapi = JSON.parse(JSON.stringify(describeRoutes(createRoutes(model))));
+const openapi = JSON.parse(JSON.stringify(describeRoutes(httpDoor.createRoutes(model))));
 const { paths }: OpenApi = withoutReferences(openapi);
 const operations = Object.values(paths).flatMap((path) => Object.values(path));
 
@@ -61,7 +55,7 @@ test.each([
 ] as const)(
   'has only patterns that clients can compile with the flag u, in the model %s',
   (_, { list, ...rest }, least) => {
-    const patterns = patternsOf(describeRoutes(createRoutes({ list, ...rest })));
+    const patterns = patternsOf(describeRoutes(httpDoor.createRoutes({ list, ...rest })));
     expect(patterns.size).toBeGreaterThanOrEqual(least);
     for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
   },
@@ -80,7 +74,7 @@ test('describes every format of zod by patterns that clients can compile with th
   const key = { partition: '{thingId}', row: '{at}' } as const;
   const things = defineEntity('things', { schema, table: 'things', key, access });
   const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [things] });
-  const patterns = patternsOf(describeRoutes(createRoutes(model)));
+  const patterns = patternsOf(describeRoutes(httpDoor.createRoutes(model)));
   expect(patterns.size).toBeGreaterThan(10);
   for (const pattern of patterns) expect(() => new RegExp(pattern, 'u'), pattern).not.toThrow();
 });
@@ -119,7 +113,7 @@ test('describes numbers and Booleans of a query as such', () => {
 });
 
 test('describes entities with select apart only if they differ from those without', () => {
-  const described = JSON.stringify(describeRoutes(createRoutes(model)).components.schemas);
+  const described = JSON.stringify(describeRoutes(httpDoor.createRoutes(model)).components.schemas);
   expect(described).toContain('"description":"With select"');
   expect(described).not.toMatch(/"anyOf":\[\{("\$ref":"[^"]+")\},\{\1,"description":"With select"/);
 });
@@ -147,8 +141,9 @@ test.each(['clean', 'r', 'verify', 'page'])(
       });
     const describeAll = (...names: string[]) => {
       const entities = names.map(define);
-      return describeRoutes(createRoutes(defineModel({ roles: ['operator'], operatorRole: 'operator', entities })))
-        .paths;
+      return describeRoutes(
+        httpDoor.createRoutes(defineModel({ roles: ['operator'], operatorRole: 'operator', entities })),
+      ).paths;
     };
     const idsOf = (described: object) =>
       Object.entries<Record<string, { readonly operationId?: string }>>({ ...described })
@@ -180,7 +175,7 @@ describe('examples', () => {
     ['of the tests', model, 76],
     ['that is deployed', packs, 0],
   ] as const)('of every schema are valid, and every body has one, in the model %s', (_, { list, ...rest }, least) => {
-    const described = describeRoutes(createRoutes({ list, ...rest }));
+    const described = describeRoutes(httpDoor.createRoutes({ list, ...rest }));
     const { components, paths: all } = withoutReferences(JSON.parse(JSON.stringify(described)));
     const examples = Object.entries<JsonSchema>(components.schemas).flatMap(([name, { examples, ...schema }]) =>
       ((examples as unknown[] | undefined) ?? []).map((example) => [name, schema, example] as const),
@@ -199,11 +194,11 @@ describe('examples', () => {
 
   test('have the fields of every part of an intersection', () => {
     const lengths = z.looseObject({ length: z.int() });
-    const schema = toJsonSchema(z.intersection(lengths, z.looseObject({ width: z.int() })));
-    const example = createExample(schema);
+    const schema = httpDoor.toJsonSchema(z.intersection(lengths, z.looseObject({ width: z.int() })));
+    const example = httpDoor.createExample(schema);
     expect(example).toEqual({ length: 1, width: 1 });
     expect(ajv.validate(schema, example)).toBe(true);
-    expect(createExample({ allOf: [{ type: 'string' }, { minLength: 9 }] })).toBeUndefined();
+    expect(httpDoor.createExample({ allOf: [{ type: 'string' }, { minLength: 9 }] })).toBeUndefined();
   });
 
   test('are left out for a pattern that cannot be parsed, and match one with other flags', () => {
@@ -218,7 +213,9 @@ describe('examples', () => {
       access: { read: ['operator'], write: ['operator'] },
     });
     const roles = ['operator'];
-    const whole = describeRoutes(createRoutes(defineModel({ roles, operatorRole: 'operator', entities: [things] })));
+    const whole = describeRoutes(
+      httpDoor.createRoutes(defineModel({ roles, operatorRole: 'operator', entities: [things] })),
+    );
     expect(JSON.stringify(whole)).toContain('"examples":[{"thingId":"123-4567","letters":"A"}]');
   });
 
@@ -228,16 +225,16 @@ describe('examples', () => {
     ['a tuple', z.tuple([z.string(), z.int()])],
     ['a number that a patch may remove', z.number().nullable()],
   ])('are valid values of %s, as are those of its JSON Schema', (_, type) => {
-    const schema = toJsonSchema(type);
-    const example = createExample(schema);
+    const schema = httpDoor.toJsonSchema(type);
+    const example = httpDoor.createExample(schema);
     expect(type.safeParse(example)).toMatchObject({ success: true });
     expect(ajv.validate(schema, example)).toBe(true);
   });
 
   test('are left out for a format with a rule that they break', () => {
-    const schema = toJsonSchema(z.email({ pattern: /@example\.org$/ }));
+    const schema = httpDoor.toJsonSchema(z.email({ pattern: /@example\.org$/ }));
     expect(schema).toMatchObject({ format: 'email', pattern: '@example\\.org$' });
-    expect(createExample(schema)).toBeUndefined();
+    expect(httpDoor.createExample(schema)).toBeUndefined();
   });
 
   test('are the values of a create, and of the key in a path', () => {
@@ -261,7 +258,7 @@ test('describes the problems that callers of an operation distinguish by status,
   const codes = [404, 409, 412, 'Problem'].flatMap((name) =>
     [...responses[name].description.matchAll(/(?<=^(?:- .*)?)`([\w-]+)`/gm)].map(([, code]) => code),
   );
-  expect(codes.sort()).toEqual(Object.keys(PROBLEMS).sort());
+  expect(codes.sort()).toEqual(Object.keys(httpDoor.PROBLEMS).sort());
 });
 
 test('says that a file of the own entity needs no write role only if callers own entities', () => {
@@ -274,7 +271,7 @@ test('says that a file of the own entity needs no write role only if callers own
   });
   const unowned = defineModel({ roles: ['reader', 'operator'], operatorRole: 'operator', entities: [photos] });
   const summaryOf = (declared: typeof model | typeof unowned, name: string) =>
-    createRoutes(declared).find((route) => route.name === name)?.summary;
+    httpDoor.createRoutes(declared).find((route) => route.name === name)?.summary;
   expect(summaryOf(unowned, 'photos-file-image-put')).toBe('Write the image of an entity of photos');
   expect(summaryOf(model, 'employees-file-photo-put')).toContain("the caller's own needs no write role");
 });
@@ -304,7 +301,7 @@ test('describes a model with computed defaults with the same text at any time', 
     access: { read: ['operator'], write: ['operator'] },
   });
   const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [things] });
-  const [first, again] = [describeRoutes(createRoutes(model)), describeRoutes(createRoutes(model))];
+  const [first, again] = [describeRoutes(httpDoor.createRoutes(model)), describeRoutes(httpDoor.createRoutes(model))];
   expect(JSON.stringify(again)).toBe(JSON.stringify(first));
   const { properties, required, examples } = Object(first.components.schemas).ThingsCreateBody;
   expect(properties.hour).toEqual({ type: 'string', pattern: '^\\d{2}$' });
@@ -314,7 +311,7 @@ test('describes a model with computed defaults with the same text at any time', 
 
 test('describes an explanation wherever the parameter explain is', () => {
   for (const { operationId, parameters, responses } of operations) {
-    const content = responses[200]?.content?.[EXPLANATION_TYPE];
+    const content = responses[200]?.content?.[httpDoor.EXPLANATION_TYPE];
     const isExplained = parameters.some(({ name }) => name === 'explain');
     expect(content !== undefined, operationId).toBe(isExplained);
     if (isExplained) expect(content?.schema?.required, operationId).toEqual(['steps', 'transactions']);
@@ -343,7 +340,7 @@ describe('a filter', () => {
   });
   const model = defineModel({ roles: ['operator'], operatorRole: 'operator', entities: [declared] });
   const [things] = model.list;
-  const routes = createRoutes(model);
+  const routes = httpDoor.createRoutes(model);
   const range = routes.find(({ name }) => name === 'things-range');
   const described: OpenApi = withoutReferences(JSON.parse(JSON.stringify(describeRoutes(routes))));
   const parameters = described.paths['/api/things/{place}']?.get?.parameters ?? [];
@@ -357,8 +354,12 @@ describe('a filter', () => {
   };
   const isAccepted = (field: string, text: string) => {
     try {
-      const asked = readFilter({ query: new URLSearchParams([[field, text]]) }, things as Entity, range?.filters ?? {});
-      compileFilter(things as Entity, asked);
+      const asked = httpDoor.readFilter(
+        { query: new URLSearchParams([[field, text]]) },
+        things as Entity,
+        range?.filters ?? {},
+      );
+      defineCodec.compileFilter(things as Entity, asked);
       return true;
     } catch {
       return false;
@@ -434,10 +435,13 @@ describe('the description and a response', () => {
 
   test.each([
     ['an entity', { body: { department: 'Sales' } }],
-    ['an explanation', { path: '/api/departments/Sales?explain=true', type: EXPLANATION_TYPE, body: explanation }],
+    [
+      'an explanation',
+      { path: '/api/departments/Sales?explain=true', type: httpDoor.EXPLANATION_TYPE, body: explanation },
+    ],
     [
       'an explanation of a create',
-      { method: 'POST', path: '/api/people?explain=true', type: EXPLANATION_TYPE, body: explanation },
+      { method: 'POST', path: '/api/people?explain=true', type: httpDoor.EXPLANATION_TYPE, body: explanation },
     ],
     ['a part copy', { path: '/api/movies/by/actor/A', body: { items: [film] } }],
     ['a selection', { path: '/api/movies/Drama?select=title', body: { items: [{ title: 'Alien' }] } }],
@@ -461,7 +465,7 @@ describe('the description and a response', () => {
     ['a required field that is missing', { body: { description: 'x' } }, "required property 'department'"],
     ['a part copy without its key', { path: '/api/movies/by/actor/A', body: { items: [{ cast: [] }] } }, 'title'],
     ['an explanation as JSON', { method: 'POST', path: '/api/people?explain=true', body: explanation }, 'media type'],
-    ['an explanation without steps', { type: EXPLANATION_TYPE, body: { transactions: 0 } }, 'steps'],
+    ['an explanation without steps', { type: httpDoor.EXPLANATION_TYPE, body: { transactions: 0 } }, 'steps'],
     ['a problem as JSON', { status: 404, body: problem }, 'media type'],
     ['an empty problem', { status: 404, text: '' }, 'media type "application/json"'],
     [

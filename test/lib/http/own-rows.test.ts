@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { createHandler } from '../../../lib/http/handler.ts';
 import { defineEntity, defineModel, interPartitionIndex, RowkeyError } from '../../../lib/index.ts';
+import { httpDoor } from '../../kit/http.ts';
 import { openApp } from '../../open-app.ts';
 import { testApp, testInvocation, testRequest } from './request.ts';
 
@@ -28,7 +28,7 @@ const rowkey = openApp(import.meta.url, model);
 
 async function call(claims: Record<string, string>) {
   const app = testApp(import.meta.url, { authenticate: async () => ({ subject: 'ann', roles: ['reader'], claims }) });
-  const handler = createHandler(
+  const handler = httpDoor.createHandler(
     () => app,
     { roles: ['reader'] },
     async (_request, { caller }) => {

@@ -1,10 +1,8 @@
 import { HttpRequest, InvocationContext } from '@azure/functions';
 import { describe, expect, test } from 'vitest';
 import { problemsRoute, reportProblem, toProblem } from '../../../lib/http/problem.ts';
-import { PROBLEMS } from '../../../lib/http/problem-kinds.ts';
-import type { App, Route } from '../../../lib/http/route.ts';
-import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { RowkeyError } from '../../../lib/index.ts';
+import { type App, httpDoor, type Route } from '../../kit/http.ts';
 import { respondWith } from '../../respond-with.ts';
 
 async function request(app: () => App, route: Route) {
@@ -54,11 +52,11 @@ describe('problem details', () => {
   });
 });
 
-test.each([healthRoute, problemsRoute])(
+test.each([httpDoor.healthRoute, problemsRoute])(
   'a wrong setting, logged at start, is not logged again by $path',
   async (route) => {
     const { response, logged } = await request(misconfigured, route);
-    expect(response.status).toBe(route === healthRoute ? 500 : 200);
+    expect(response.status).toBe(route === httpDoor.healthRoute ? 500 : 200);
     expect(logged).toEqual([]);
   },
 );
@@ -76,11 +74,11 @@ describe('the page of problems', () => {
   test('has a section for every code', async () => {
     const { html } = await readPage(misconfigured);
     const sections = [...html.matchAll(/<h2 id="([^"]+)">/g)].map(([, code]) => code);
-    expect(sections).toEqual(Object.keys(PROBLEMS));
+    expect(sections).toEqual(Object.keys(httpDoor.PROBLEMS));
     expect(sections.length).toBeGreaterThan(15);
   });
 
   test('contains no markup from the texts of the table', () => {
-    expect(Object.values(PROBLEMS).filter((kind) => /[<>&]/.test(Object.values(kind).join()))).toEqual([]);
+    expect(Object.values(httpDoor.PROBLEMS).filter((kind) => /[<>&]/.test(Object.values(kind).join()))).toEqual([]);
   });
 });

@@ -1,16 +1,15 @@
 import { type HttpMethod, HttpRequest, InvocationContext } from '@azure/functions';
-import type { View } from '../../../lib/api/operation.ts';
-import { createEngine } from '../../../lib/engine/engine.ts';
-import { bind } from '../../../lib/http/bind.ts';
-import type { App, RequestContext, Route, RouteResult } from '../../../lib/http/route.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { engineCore } from '../../kit/engine.ts';
+import { type App, httpDoor, type RequestContext, type Route } from '../../kit/http.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { log } from '../../silent-log.ts';
 import { testStorage } from '../../storage.ts';
 
 /** An app without entities, on the test file's own storage, in which everybody is a reader. */
 export function testApp(url: string, over: Partial<App> = {}): App {
   return {
-    engine: createEngine(openStorage({ connectionString: testStorage(url) })),
+    engine: engineCore.createEngine(storageAccounts.openStorage({ connectionString: testStorage(url) })),
     entities: [],
     operatorRole: 'operator',
     limits: [],
@@ -49,7 +48,7 @@ export function testContext(app: App, over: Partial<RequestContext> = {}): Reque
 }
 
 export interface TestRoute extends Partial<Omit<Route, 'handle'>> {
-  readonly handle?: (context: RequestContext, view: View) => Promise<RouteResult>;
+  readonly handle?: (context: RequestContext, view: Internal['View']) => Promise<Internal['RouteResult']>;
 }
 
 /** A route of an operation whose input is the whole context, and whose output is the result. */
@@ -61,8 +60,8 @@ export function testRoute({
   ...over
 }: TestRoute = {}): Route {
   const roles = 'roles' in over ? over.roles : ['reader'];
-  const run = (view: View, context: RequestContext) => handle(context, view);
-  return bind(
+  const run = (view: Internal['View'], context: RequestContext) => handle(context, view);
+  return httpDoor.bind(
     { name, summary: 'Things', kind, roles, run },
     {
       method,

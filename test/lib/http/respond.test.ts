@@ -1,13 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { type ChangeRecord, noteChange } from '../../../lib/engine/note-change.ts';
-import { FurtherRowLost } from '../../../lib/engine/read/entity-rows.ts';
-import { BlobGone } from '../../../lib/engine/read/text-blobs.ts';
-import { toProblem } from '../../../lib/http/problem.ts';
-import type { App, Route } from '../../../lib/http/route.ts';
-import { healthRoute } from '../../../lib/http/routes/health-route.ts';
 import { defineEntity, RowkeyError } from '../../../lib/index.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { type ChangeRecord, engineCore, engineRead } from '../../kit/engine.ts';
+import { type App, httpDoor, type Route } from '../../kit/http.ts';
 import { respondWith } from '../../respond-with.ts';
 import { type TestRequest, type TestRoute, testApp, testInvocation, testRequest, testRoute } from './request.ts';
 
@@ -89,11 +85,11 @@ describe('an error', () => {
     const read = { read: ['reader'], write: ['hr'] };
     const things = defineEntity('things', { schema, table: 'things', key, access: { ...read, ...access } });
     const { things: entity } = deploy(things);
-    const error = new FurtherRowLost(entity, { partition: 'blue', row: 's3cret' }, ['text']);
+    const error = new engineRead.FurtherRowLost(entity, { partition: 'blue', row: 's3cret' }, ['text']);
     const { status, body, logged } = await ask(failing(error));
     expect(status).toBe(503);
     if (isNamed) expect(body.detail).toContain('the partition key "blue" and the row key "s3cret"');
-    else expect(body).toEqual(toProblem(new RowkeyError('needs-repair', 'Else.')));
+    else expect(body).toEqual(httpDoor.toProblem(new RowkeyError('needs-repair', 'Else.')));
     expect(logged).toEqual([expect.stringContaining('A further row of an entity of things is lost: text.')]);
     expect(logged.join()).not.toContain('s3cret');
   });
@@ -149,7 +145,7 @@ describe('a caller', () => {
     };
     expect((await ask({ handle }, { app: refusing })).status).toBe(500);
     expect(calls).toBe(0);
-    const health = await send(healthRoute, { app: refusing });
+    const health = await send(httpDoor.healthRoute, { app: refusing });
     expect(health).toMatchObject({ status: 500, body: { declaration: 'refused', settings: 'ok' } });
   });
 });
@@ -216,7 +212,7 @@ describe('a blob that is gone', () => {
       method,
       handle: async (_, { isLastAttempt }) => {
         attempts.push(isLastAttempt);
-        if (attempts.length <= goneFor) throw new BlobGone();
+        if (attempts.length <= goneFor) throw new engineRead.BlobGone();
         return { status: 200, body: {} };
       },
     };
@@ -265,7 +261,7 @@ describe('the audit log', () => {
       handle: async (context) => {
         calls.push('handle');
         const address = { table: 'things', partition: 'p', row: 'r' };
-        noteChange(context.engine, { operation: 'delete', entity: 'things', address });
+        engineCore.noteChange(context.engine, { operation: 'delete', entity: 'things', address });
         return { status: 204 };
       },
     };

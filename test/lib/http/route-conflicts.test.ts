@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { linkEntity } from '../../../lib/define/define-model.ts';
 import { defineEntity } from '../../../lib/define.ts';
-import type { Route } from '../../../lib/http/route.ts';
 import { routeErrors } from '../../../lib/http/route-conflicts.ts';
+import { modelParts } from '../../kit/define.ts';
+import type { Route } from '../../kit/http.ts';
 import { testRoute } from './request.ts';
 
 const declare = (name: string, id: z.ZodType = z.string()) =>
-  linkEntity(
+  modelParts.linkEntity(
     defineEntity(name, {
       schema: z.object({ id, kind: z.string() }),
       table: 'things',

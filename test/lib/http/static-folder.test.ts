@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HttpRequest } from '@azure/functions';
 import { expect, onTestFinished, test } from 'vitest';
-import { createStaticFolder } from '../../../lib/http/console.ts';
+import { httpDoor } from '../../kit/http.ts';
 
 const request = new HttpRequest({ method: 'GET', url: 'http://127.0.0.1/a.txt' });
 
@@ -18,7 +18,7 @@ test('a static folder reads a file again after a failed read', async () => {
   const file = join(folder, 'a.txt');
   await writeFile(file, 'content');
   await writeFile(join(folder, 'b.txt'), 'other');
-  const { respond } = createStaticFolder(folder);
+  const { respond } = httpDoor.createStaticFolder(folder);
   expect(await respond('b.txt', request)).toMatchObject({ status: 200 });
   await rename(file, `${file}.away`);
   await expect(respond('a.txt', request)).rejects.toMatchObject({ code: 'ENOENT' });
@@ -30,7 +30,7 @@ test('a static folder lists its files again after a failed listing', async () =>
   const folder = join(await createFolder(), 'public');
   // A link to itself cannot be listed.
   await symlink(folder, folder);
-  const { respond } = createStaticFolder(folder);
+  const { respond } = httpDoor.createStaticFolder(folder);
   await expect(respond('a.txt', request)).rejects.toMatchObject({ code: 'ELOOP' });
   await rm(folder);
   await mkdir(folder);

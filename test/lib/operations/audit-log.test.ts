@@ -2,22 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { createDefaultHttpClient, type HttpClient, RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import { type ChangeRecord, collectChanges, noteChange } from '../../../lib/engine/note-change.ts';
-import type { Position } from '../../../lib/engine/read/continuation.ts';
 import { RowkeyError } from '../../../lib/index.ts';
 import { type AuditLog, createAuditLog, readChanges } from '../../../lib/operations/audit-log.ts';
-import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
-import { AUDIT_CONTAINER } from '../../../lib/storage/blob-owner.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { tryFaults } from '../../fault-driver.ts';
+import { type ChangeRecord, type Engine, engineCore, type Position } from '../../kit/engine.ts';
+import { storageAccounts, storageBlobs, storageSlots } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 const HOUR_MS = 3_600_000;
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-const container = AUDIT_CONTAINER;
+const storage = storageAccounts.openStorage({ connectionString });
+const container = storageBlobs.AUDIT_CONTAINER;
 const shared = createDefaultHttpClient();
 let hours = 0;
 
@@ -39,13 +34,13 @@ function changeAt(at: number): ChangeRecord {
 
 /** Creates a process with its own log and a constant clock. */
 function processAt(now: number, httpClient?: HttpClient): { log: AuditLog; engine: Engine } {
-  const opened = openStorage({ connectionString, ...(httpClient ? { httpClient } : {}) });
-  const engine = createEngine(opened, { now: () => now });
+  const opened = storageAccounts.openStorage({ connectionString, ...(httpClient ? { httpClient } : {}) });
+  const engine = engineCore.createEngine(opened, { now: () => now });
   return { engine, log: createAuditLog(engine) };
 }
 
 async function readHour(hour: number, limit = 10_000): Promise<string[]> {
-  const { items } = await readChanges(createEngine(storage), { from: hour, to: hour + HOUR_MS, limit });
+  const { items } = await readChanges(engineCore.createEngine(storage), { from: hour, to: hour + HOUR_MS, limit });
   return items.map(({ id }) => id);
 }
 
@@ -56,9 +51,9 @@ function timeOf(hour: number): string {
 
 async function blobsOf(hour: number): Promise<{ name: string; lines: string[]; blocks: number | undefined }[]> {
   const time = timeOf(hour);
-  const prefix = `${slotOf(time.slice(0, '2026/01/01'.length))}/${time}/`;
-  return pMap(await listBlobs(storage, { container, prefix }), async (name) => {
-    const lines = await Array.fromAsync(readLines(storage, { container, name }));
+  const prefix = `${storageSlots.slotOf(time.slice(0, '2026/01/01'.length))}/${time}/`;
+  return pMap(await storageBlobs.listBlobs(storage, { container, prefix }), async (name) => {
+    const lines = await Array.fromAsync(storageBlobs.readLines(storage, { container, name }));
     const properties = await storage.blobs.getContainerClient(container).getBlobClient(name).getProperties();
     return { name, lines, blocks: properties.blobCommittedBlockCount };
   });
@@ -101,7 +96,7 @@ test('writes each hour to its own blobs, including a late change of a previous h
   const hour = newHour();
   const next = newHour();
   let now = next - 1;
-  const engine = createEngine(storage, { now: () => now });
+  const engine = engineCore.createEngine(storage, { now: () => now });
   const log = createAuditLog(engine);
   const kept: ChangeRecord[] = [];
   const keep = async (changes: readonly ChangeRecord[]) => {
@@ -110,10 +105,10 @@ test('writes each hour to its own blobs, including a late change of a previous h
   };
   const address = { table: 't', partition: 'p', row: 'r' };
   const change = { operation: 'count', entity: 'e', address } as const;
-  await collectChanges('ann', async () => noteChange(engine, change), keep);
+  await engineCore.collectChanges('ann', async () => engineCore.noteChange(engine, change), keep);
   const late = changeAt(next - 1);
   now = next;
-  await collectChanges('ann', async () => noteChange(engine, change), keep);
+  await engineCore.collectChanges('ann', async () => engineCore.noteChange(engine, change), keep);
   await log.append([late]);
   await log.append([changeAt(next)]);
   const [first, second] = kept;
@@ -126,8 +121,12 @@ test('returns changes under names of earlier releases, which begin with the year
   const [hour, next] = [newHour(), newHour()];
   const changes = [hour, hour, next, next].map(changeAt);
   const storeAs = async (name: string, change: ChangeRecord | undefined) => {
-    await createAppendBlob(storage, { container, name });
-    await appendBlock(storage, { container, name }, { bytes: Buffer.from(`${JSON.stringify(change)}\n`), position: 0 });
+    await storageBlobs.createAppendBlob(storage, { container, name });
+    await storageBlobs.appendBlock(
+      storage,
+      { container, name },
+      { bytes: Buffer.from(`${JSON.stringify(change)}\n`), position: 0 },
+    );
   };
   await storeAs(`${timeOf(hour)}/000001.log`, changes[0]);
   await storeAs(`${timeOf(next)}/000001.log`, changes[2]);
@@ -137,7 +136,7 @@ test('returns changes under names of earlier releases, which begin with the year
   const found: string[] = [];
   const query = { from: hour, to: next + HOUR_MS, limit: 1 };
   for (let after: Position | undefined, pages = 0; pages < 5; pages += 1) {
-    const page = await readChanges(createEngine(storage), { ...query, after });
+    const page = await readChanges(engineCore.createEngine(storage), { ...query, after });
     found.push(...page.items.map(({ id }) => id));
     after = page.next;
     if (!after) break;
@@ -169,7 +168,9 @@ test('creates blobs and appends to them, which is all that an immutable containe
     },
   };
   let now = hour;
-  const log = createAuditLog(createEngine(openStorage({ connectionString, httpClient }), { now: () => now }));
+  const log = createAuditLog(
+    engineCore.createEngine(storageAccounts.openStorage({ connectionString, httpClient }), { now: () => now }),
+  );
   for (const late of [0, 6_000, HOUR_MS, HOUR_MS + 6_000]) {
     now = hour + late;
     await log.append([changeAt(now)]);
@@ -250,7 +251,7 @@ describe('with a fault at any storage call', () => {
       [changes[1]?.id, changes[2]?.id],
     ]);
     expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
-    const engine = createEngine(storage);
+    const engine = engineCore.createEngine(storage);
     const query = { from: hour, to: hour + HOUR_MS };
     const page = await readChanges(engine, { ...query, limit: 2 });
     const rest = await readChanges(engine, { ...query, limit: 2, after: page.next });

@@ -2,55 +2,48 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import pMap from 'p-map';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { DAY_MS, HOUR_MS } from '../../../lib/base/time.ts';
-import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import { blobPrefix, createBlobName, formerBlobPrefix, toReferrer } from '../../../lib/engine/read/text-blobs.ts';
-import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
-import { createEntity, deleteEntity, patchEntity, putEntity } from '../../../lib/engine/write/entity-store.ts';
-import { deleteSeries, setCounts } from '../../../lib/features/data-series/series-counts.ts';
-import { putAttachment, removeAttachment } from '../../../lib/features/large-entities/attachment.ts';
 import { collectOrphans } from '../../../lib/operations/collect-orphans.ts';
-import { resourcesOf } from '../../../lib/operations/resources.ts';
-import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
-import { measureCost } from '../../../lib/storage/cost.ts';
-import { dropTable, provision } from '../../../lib/storage/provision.ts';
-import { submit } from '../../../lib/storage/rows.ts';
-import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { PNG } from '../../../local/walk/png.ts';
 import { createQueueWorker } from '../../../local/walk/queue-worker.ts';
 import { collectAllOrphans } from '../../collect-all-orphans.ts';
 import { costOf } from '../../cost-of.ts';
 import { doorminutes, employees, model, reviews } from '../../fixtures/model.ts';
+import { baseValues } from '../../kit/base.ts';
+import { type Engine, engineCore, engineRead, engineTransfer, engineWrite } from '../../kit/engine.ts';
+import { featureFiles, featureSeries } from '../../kit/features.ts';
+import { operationsModel } from '../../kit/operations.ts';
+import { type Storage, storageAccounts, storageBlobs, storageRows, storageTables } from '../../kit/storage.ts';
 import { IS_EVERY_POINT, sampleRuns } from '../../points.ts';
 import { openWorld, rowsOf, somebody } from '../../world.ts';
 
 test('a run that ends at its time is continued by the next one, and every blob is checked', async () => {
   const world = await openWorld(import.meta.url);
   const one = somebody({ department: 'Kept' });
-  await createEntity(world.engine, employees, one);
+  await engineWrite.createEntity(world.engine, employees, one);
   const { department, employeeId } = one;
-  await createEntity(world.engine, reviews, {
+  await engineWrite.createEntity(world.engine, reviews, {
     department,
     employeeId,
     year: 2025,
     rating: 3,
     comments: 'x'.repeat(400_000),
   });
-  const kept = await Array.fromAsync(listContainer(world.storage, 'large'), ({ name }) => name);
+  const kept = await Array.fromAsync(storageBlobs.listContainer(world.storage, 'large'), ({ name }) => name);
   expect(kept).toHaveLength(1);
   // Each is in another partition, and so in another slot, and some are of an earlier release.
   const names = Array.from({ length: 40 }, (_, index) => {
     const address = { table: 'employees', partition: `gone${index}`, row: 'empid_1' };
-    const prefix = index % 4 === 0 ? formerBlobPrefix(address, 'comments') : blobPrefix(address, 'comments');
-    return { name: prefix + randomUUID(), metadata: toReferrer(address) };
+    const prefix =
+      index % 4 === 0 ? engineRead.formerBlobPrefix(address, 'comments') : engineRead.blobPrefix(address, 'comments');
+    return { name: prefix + randomUUID(), metadata: engineRead.toReferrer(address) };
   });
   const write = ({ name, metadata }: (typeof names)[number]) =>
     pMap(['large', 'photos'], (container) =>
-      writeBlob(world.storage, { container, name }, Buffer.from('x'), { type: 'text/plain', metadata }),
+      storageBlobs.writeBlob(world.storage, { container, name }, Buffer.from('x'), { type: 'text/plain', metadata }),
     );
   await pMap(names, write, { concurrency: 16 });
-  let time = Date.now() + 2 * DAY_MS;
+  let time = Date.now() + 2 * baseValues.DAY_MS;
   const engine = { ...world.engine, now: () => (time += 1) };
   let deleted = 0;
   let runs = 0;
@@ -61,12 +54,14 @@ test('a run that ends at its time is continued by the next one, and every blob i
     isComplete = run.isComplete;
   }
   expect([deleted, runs > 4]).toEqual([80, true]);
-  expect(await Array.fromAsync(listContainer(world.storage, 'large'), ({ name }) => name)).toEqual(kept);
+  expect(await Array.fromAsync(storageBlobs.listContainer(world.storage, 'large'), ({ name }) => name)).toEqual(kept);
   // The next run begins with the first blob again, and asks for those that have changed since.
   const address = { table: 'employees', partition: 'gone', row: 'empid_1' };
-  await write({ name: createBlobName(address, 'comments'), metadata: toReferrer(address) });
-  time += DAY_MS;
-  expect(await collectOrphans({ ...engine, now: () => Date.now() + DAY_MS }, model.list)).toMatchObject({ checked: 0 });
+  await write({ name: engineRead.createBlobName(address, 'comments'), metadata: engineRead.toReferrer(address) });
+  time += baseValues.DAY_MS;
+  expect(await collectOrphans({ ...engine, now: () => Date.now() + baseValues.DAY_MS }, model.list)).toMatchObject({
+    checked: 0,
+  });
   expect(await collectAllOrphans(engine, model.list)).toEqual({ checked: 3, deleted: 2, foreign: 0, isComplete: true });
 });
 
@@ -84,9 +79,9 @@ async function openClocked() {
     if (crashAt > 0 && calls >= crashAt) throw new Error('This process is dead.');
     return send();
   };
-  const storage = openStorage(memory);
-  const engine = createEngine(storage, { now });
-  await provision(storage, resourcesOf(model.list, now()));
+  const storage = storageAccounts.openStorage(memory);
+  const engine = engineCore.createEngine(storage, { now });
+  await storageTables.provision(storage, operationsModel.resourcesOf(model.list, now()));
   const log = { warn: () => undefined, error: () => undefined };
   const worker = createQueueWorker({ engine, entities: model.list, log }, { lastLogged: () => '' });
   return {
@@ -100,7 +95,7 @@ async function openClocked() {
       crashAt = 0;
     },
     async wait(hours: number) {
-      shift += hours * HOUR_MS;
+      shift += hours * baseValues.HOUR_MS;
       while ((await worker.handleVisible()) > 0) {}
     },
     blobs: async () => (await Promise.all(['large', 'photos'].map((name) => listNames(storage, name)))).flat().sort(),
@@ -119,19 +114,20 @@ async function openClocked() {
 }
 
 const listNames = (storage: Storage, container: string) =>
-  Array.fromAsync(listContainer(storage, container), ({ name }) => name);
+  Array.fromAsync(storageBlobs.listContainer(storage, container), ({ name }) => name);
 const rowsIn = (storage: Storage, table: string) => rowsOf(storage, table).catch(() => []);
 
 test('leaves and counts the blobs of other programs, whatever their metadata say', async () => {
   const { storage, engine } = await openWorld(import.meta.url);
   const address = { table: 'employees', partition: 'gone', row: 'empid_1' };
-  const own = createBlobName(address, 'photo');
-  const foreign = ['07a/report.pdf', `${blobPrefix(address, 'photo')}report.pdf`, 'report.pdf'];
-  const content = { type: 'text/plain', metadata: toReferrer(address) };
+  const own = engineRead.createBlobName(address, 'photo');
+  const foreign = ['07a/report.pdf', `${engineRead.blobPrefix(address, 'photo')}report.pdf`, 'report.pdf'];
+  const content = { type: 'text/plain', metadata: engineRead.toReferrer(address) };
   const containers = ['photos', 'uploads'];
   for (const container of containers)
-    for (const name of [own, ...foreign]) await writeBlob(storage, { container, name }, Buffer.from('x'), content);
-  const later = { ...engine, now: () => Date.now() + 2 * DAY_MS };
+    for (const name of [own, ...foreign])
+      await storageBlobs.writeBlob(storage, { container, name }, Buffer.from('x'), content);
+  const later = { ...engine, now: () => Date.now() + 2 * baseValues.DAY_MS };
   expect(await collectAllOrphans(later, model.list)).toMatchObject({ deleted: 2, foreign: 6, isComplete: true });
   for (const container of containers) expect(await listNames(storage, container)).toEqual(foreign.toSorted());
 });
@@ -143,20 +139,23 @@ describe('the daily search', () => {
     const { engine, storage, wait } = await openClocked();
     const address = { table: 'employees', partition: 'Sales', row: 'empid_000001' };
     const files = IS_EVERY_POINT ? 1_000 : 100;
-    const names = Array.from({ length: files }, () => createBlobName(address, 'photo'));
+    const names = Array.from({ length: files }, () => engineRead.createBlobName(address, 'photo'));
     const photos = names.map((name) => `"${name}"`).join();
     const properties = Object.fromEntries(
       upTo(11).map((slot) => [`Photos${slot}`, photos.slice(slot * 9_000, (slot + 1) * 9_000 + 100)]),
     );
-    await submit(storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] });
-    const metadata = toReferrer(address);
+    await storageRows.submit(storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] });
+    const metadata = engineRead.toReferrer(address);
     for (const name of names)
-      await writeBlob(storage, { container: 'photos', name }, Buffer.from('x'), { type: 'text/plain', metadata });
+      await storageBlobs.writeBlob(storage, { container: 'photos', name }, Buffer.from('x'), {
+        type: 'text/plain',
+        metadata,
+      });
     let transactions = 0;
     let checked = 0;
     for (let day = 1; day <= 30; day += 1) {
       await wait(24);
-      await measureCost(async (cost) => {
+      await storageAccounts.measureCost(async (cost) => {
         checked += (await collectOrphans(engine, model.list)).checked;
         transactions += cost.transactions;
       });
@@ -173,12 +172,12 @@ describe('the daily search', () => {
     const { engine, storage, wait, blobs } = await openClocked();
     const day = new Date().toISOString().slice(0, 10);
     const counts = new Map(upTo(250).map((slot) => [slot, 1]));
-    await setCounts(engine, doorminutes, { department: 'Dropped', day }, counts);
+    await featureSeries.setCounts(engine, doorminutes, { department: 'Dropped', day }, counts);
     await wait(25);
     expect(await collectOrphans(engine, model.list)).toMatchObject({ checked: 1, deleted: 0 });
     await wait(24);
     expect(await collectOrphans(engine, model.list)).toMatchObject({ checked: 0 });
-    await dropTable(storage, `doorminutes${day.slice(0, 7).replace('-', '')}`);
+    await storageTables.dropTable(storage, `doorminutes${day.slice(0, 7).replace('-', '')}`);
     expect(await collectOrphans(engine, model.list)).toMatchObject({ checked: 1, deleted: 1 });
     expect(await blobs()).toEqual([]);
   });
@@ -189,25 +188,32 @@ describe('the daily search', () => {
     const day = { department: 'Here', day: new Date().toISOString().slice(0, 10) };
     const text = (length: number) => 'x'.repeat(length);
     const steps = {
-      create: (engine: Engine) => createEntity(engine, employees, one),
-      photo: (engine: Engine) => putAttachment(engine, { entity: employees, key, field: 'photo' }, png()),
-      remove: (engine: Engine) => removeAttachment(engine, { entity: employees, key, field: 'photo' }),
+      create: (engine: Engine) => engineWrite.createEntity(engine, employees, one),
+      photo: (engine: Engine) => featureFiles.putAttachment(engine, { entity: employees, key, field: 'photo' }, png()),
+      remove: (engine: Engine) => featureFiles.removeAttachment(engine, { entity: employees, key, field: 'photo' }),
       review: (engine: Engine) =>
-        putEntity(
+        engineWrite.putEntity(
           engine,
           reviews,
           { ...key, year: 2025 },
           { ...key, year: 2025, rating: 3, comments: text(300_000) + randomUUID() },
         ),
-      shorten: (engine: Engine) => patchEntity(engine, reviews, { ...key, year: 2025 }, { comments: 'short' }),
-      unreview: (engine: Engine) => deleteEntity(engine, reviews, { ...key, year: 2025 }),
-      delete: (engine: Engine) => deleteEntity(engine, employees, key),
-      away: (engine: Engine) => requestMove(engine, employees, key, { department: 'There' }),
-      back: (engine: Engine) => requestMove(engine, employees, { ...key, department: 'There' }, { department: 'Here' }),
-      archive: (engine: Engine) => requestArchive(engine, employees, key),
+      shorten: (engine: Engine) =>
+        engineWrite.patchEntity(engine, reviews, { ...key, year: 2025 }, { comments: 'short' }),
+      unreview: (engine: Engine) => engineWrite.deleteEntity(engine, reviews, { ...key, year: 2025 }),
+      delete: (engine: Engine) => engineWrite.deleteEntity(engine, employees, key),
+      away: (engine: Engine) => engineTransfer.requestMove(engine, employees, key, { department: 'There' }),
+      back: (engine: Engine) =>
+        engineTransfer.requestMove(engine, employees, { ...key, department: 'There' }, { department: 'Here' }),
+      archive: (engine: Engine) => engineTransfer.requestArchive(engine, employees, key),
       counts: (engine: Engine) =>
-        setCounts(engine, doorminutes, day, new Map(upTo(250).map((slot) => [slot, Math.ceil(Math.random() * 9)]))),
-      uncount: (engine: Engine) => deleteSeries(engine, doorminutes, day),
+        featureSeries.setCounts(
+          engine,
+          doorminutes,
+          day,
+          new Map(upTo(250).map((slot) => [slot, Math.ceil(Math.random() * 9)])),
+        ),
+      uncount: (engine: Engine) => featureSeries.deleteSeries(engine, doorminutes, day),
       search: (engine: Engine) => collectOrphans(engine, model.list),
     };
     const step = fc.record({

@@ -1,23 +1,22 @@
 import { expect, test } from 'vitest';
 import { readHeat } from '../../../lib/operations/heat.ts';
-import type { HotPartition } from '../../../lib/storage/heat.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
-import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { model } from '../../fixtures/model.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { type Storage, storageAccounts, storageSlots } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
-const storage = openStorage({ connectionString: testStorage(import.meta.url) }, 'shop');
+const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) }, 'shop');
 
 /** The same storage with one busy partition. */
-function withHeat(one: Partial<HotPartition>, name?: string): Storage {
+function withHeat(one: Partial<Internal['HotPartition']>, name?: string): Storage {
   const busy = { service: 'table', partition: '', load: 60, error: 0, requests: 60, written: 60, throttled: 0, ...one };
-  const heat = { top: () => [busy as HotPartition], total: () => busy.load * 2 };
+  const heat = { top: () => [busy as Internal['HotPartition']], total: () => busy.load * 2 };
   return { ...storage, heat, ...(name === undefined ? {} : { name }) };
 }
 
-const describe = (one: Partial<HotPartition>) => readHeat(withHeat(one), model.list, 20).items[0];
+const describe = (one: Partial<Internal['HotPartition']>) => readHeat(withHeat(one), model.list, 20).items[0];
 
-test.each<[string, Partial<HotPartition>, object, RegExp]>([
+test.each<[string, Partial<Internal['HotPartition']>, object, RegExp]>([
   [
     'an entity that is written',
     { resource: 'shop0employees', partition: 'Sales' },
@@ -65,7 +64,7 @@ test.each<[string, Partial<HotPartition>, object, RegExp]>([
   ['a table of another app', { resource: 'employees', partition: 'Sales' }, { kind: 'engine', entities: [] }, /engine/],
 ])('says what is in the partition and what to do: %s', (_, one, expected, advice) => {
   const found = describe(one);
-  expect(found).toMatchObject({ ...expected, share: 0.5, slot: slotOf(one.partition ?? '') });
+  expect(found).toMatchObject({ ...expected, share: 0.5, slot: storageSlots.slotOf(one.partition ?? '') });
   expect(found?.advice[0]).toMatch(advice);
 });
 

@@ -1,18 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { cleanUpIndex } from '../../../lib/operations/index-clean-up.ts';
-import { guardModel } from '../../../lib/operations/model-guard.ts';
-import type { VerifyPosition } from '../../../lib/operations/verify.ts';
-import { measureCost } from '../../../lib/storage/cost.ts';
-import { explain } from '../../../lib/storage/explain.ts';
-import { listTables } from '../../../lib/storage/provision.ts';
-import { submit } from '../../../lib/storage/rows.ts';
-import type { Storage } from '../../../lib/storage/storage.ts';
 import { allPages } from '../../all-pages.ts';
 import { interruptedHttpClient } from '../../faulty-http-client.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { engineWrite } from '../../kit/engine.ts';
+import { operationsModel, type VerifyPosition } from '../../kit/operations.ts';
+import { type Storage, storageAccounts, storageRows, storageTables } from '../../kit/storage.ts';
 import { openWorld, rowsOf, type World } from '../../world.ts';
 
 const declaration = {
@@ -37,9 +32,9 @@ const { things: after } = deploy(defineEntity('things', { ...declaration, indexe
 
 const world = await openWorld(import.meta.url, [before]);
 beforeAll(async () => {
-  await guardModel(world.engine, [before], undefined);
+  await operationsModel.guardModel(world.engine, [before], undefined);
   for (const b of ['1', '2', '3', '4', '5'])
-    await createEntity(world.engine, before, { a: b < '3' ? 'one' : 'two', b, c: `c${b}` });
+    await engineWrite.createEntity(world.engine, before, { a: b < '3' ? 'one' : 'two', b, c: `c${b}` });
   await world.settle();
 });
 
@@ -56,7 +51,7 @@ describe('the clean-up of a removed index', () => {
     const keys = async () => (await rowsOf(world.storage, 'things')).map(({ rowKey }) => String(rowKey)).sort();
     const all = await keys();
     expect(all).toHaveLength(30);
-    const notes = await guardModel(world.engine, [after], undefined);
+    const notes = await operationsModel.guardModel(world.engine, [after], undefined);
     expect(notes).toHaveLength(Object.keys(former).length);
     for (const name of ['kept', 'constructor', '__proto__', 'toString'])
       await expect(cleanUp(name)).rejects.toMatchObject({ code: 'not-found' });
@@ -67,14 +62,14 @@ describe('the clean-up of a removed index', () => {
     }
     expect(await keys()).toEqual(all.filter((key) => /^(b|kept|klist)_/.test(key)));
 
-    expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
-    const steps = await explain(() => cleanUp('remote'));
+    expect(await storageTables.listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
+    const steps = await storageAccounts.explain(() => cleanUp('remote'));
     expect(steps).toContainEqual({ write: 'table', table: 'thingsbyc', does: 'drop' });
-    expect(await listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
+    expect(await storageTables.listTables(world.storage, 'things')).toEqual(['things', 'thingsbyc', 'thingslists']);
     await cleanUpAll('remote');
     await cleanUpAll('listElsewhere');
-    expect(await listTables(world.storage, 'things')).toEqual(['things']);
-    expect(await guardModel(world.engine, [after], undefined)).toEqual([]);
+    expect(await storageTables.listTables(world.storage, 'things')).toEqual(['things']);
+    expect(await operationsModel.guardModel(world.engine, [after], undefined)).toEqual([]);
   });
 
   test.each([
@@ -89,9 +84,9 @@ describe('the clean-up of a removed index', () => {
     const tags = { tags: toIndex('tag_{c}') };
     const { others: other } = deploy(defineEntity('others', { ...declaration, table, key, indexes: tags }));
     const { engine, storage } = await openWorld(import.meta.url, [then, other]);
-    await guardModel(engine, [then, other], undefined);
-    for (const entity of [then, other]) await createEntity(engine, entity, { a, b: '1', c: 'c1' });
-    await guardModel(engine, [now, other], undefined);
+    await operationsModel.guardModel(engine, [then, other], undefined);
+    for (const entity of [then, other]) await engineWrite.createEntity(engine, entity, { a, b: '1', c: 'c1' });
+    await operationsModel.guardModel(engine, [now, other], undefined);
     await cleanUpIndex(engine, now, 'former', { entities: [now, other], position: undefined, top: 100 });
     const rows = (await rowsOf(storage, table)).filter(({ partitionKey }) => partitionKey === a);
     expect(rows.map(({ rowKey }) => rowKey)).toEqual(['b_1', 'other_1', 'tag_c1']);
@@ -107,9 +102,9 @@ describe('the clean-up of many rows', () => {
   /** Removes the index, which has these numbers of copies in its partitions. */
   async function removeIndex(counts: Readonly<Record<string, number>>, more = {}): Promise<World> {
     const own = await openWorld(import.meta.url, [then]);
-    await guardModel(own.engine, [then], undefined);
+    await operationsModel.guardModel(own.engine, [then], undefined);
     for (const [partition, count] of Object.entries(counts)) await storeCopies(own.storage, partition, count, more);
-    await guardModel(own.engine, [now], undefined);
+    await operationsModel.guardModel(own.engine, [now], undefined);
     return own;
   }
 
@@ -120,13 +115,13 @@ describe('the clean-up of many rows', () => {
       return { kind: 'insert', row: `copy_one_${b}`, properties } as const;
     });
     for (let at = 0; at < count; at += 100)
-      await submit(storage, { table, partition, actions: actions.slice(at, at + 100) });
+      await storageRows.submit(storage, { table, partition, actions: actions.slice(at, at + 100) });
   }
 
   /** Cleans up all pages. */
   async function cleanUpPages({ engine }: World, maxTransactions = 100_000) {
     const pages = await allPages((position: VerifyPosition | undefined) =>
-      measureCost(async (spent) => {
+      storageAccounts.measureCost(async (spent) => {
         const options = { entities: [now], position, top: 1_000, maxTransactions };
         return { ...(await cleanUpIndex(engine, now, 'copy', options)), cost: spent.transactions };
       }),

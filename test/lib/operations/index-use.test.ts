@@ -8,14 +8,12 @@ import {
   intraPartitionIndex,
   total,
 } from '../../../lib/define.ts';
-import { createEngine } from '../../../lib/engine/engine.ts';
 import { readIndexUse, rememberIndexReads } from '../../../lib/operations/index-use.ts';
-import { resourcesOf } from '../../../lib/operations/resources.ts';
-import { measureCost } from '../../../lib/storage/cost.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
-import type { StoreSource } from '../../../lib/store/call.ts';
-import { createStore } from '../../../lib/store/store.ts';
+import { apiCalls } from '../../kit/api.ts';
+import { engineCore } from '../../kit/engine.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { operationsModel } from '../../kit/operations.ts';
+import { storageAccounts, storageTables } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 const schema = z.object({ city: z.string(), id: z.string(), name: z.string(), plate: z.string(), size: z.int32() });
@@ -40,10 +38,14 @@ const connectionString = testStorage(import.meta.url);
 
 /** A process of the app. */
 function start() {
-  const storage = openStorage({ connectionString });
-  const engine = createEngine(storage, { now: () => now });
+  const storage = storageAccounts.openStorage({ connectionString });
+  const engine = engineCore.createEngine(storage, { now: () => now });
   const source = { engine: async () => engine, record: (_: string, write: () => Promise<unknown>) => write() };
-  return { storage, engine, store: createStore<typeof model.entities>(model.list, source as StoreSource) };
+  return {
+    storage,
+    engine,
+    store: apiCalls.createStore<typeof model.entities>(model.list, source as Internal['StoreSource']),
+  };
 }
 
 const useOf = async (process: ReturnType<typeof start>) =>
@@ -51,7 +53,7 @@ const useOf = async (process: ReturnType<typeof start>) =>
 
 beforeAll(async () => {
   const { storage } = start();
-  await provision(storage, resourcesOf(model.list, now));
+  await storageTables.provision(storage, operationsModel.resourcesOf(model.list, now));
 });
 
 test('counts each way to read, remembers the day for all processes, and reports what nobody reads after a month', async () => {
@@ -101,7 +103,7 @@ test('counts each way to read, remembers the day for all processes, and reports 
 });
 
 async function transactionsOf(work: () => Promise<unknown>): Promise<number> {
-  return measureCost(async (cost) => {
+  return storageAccounts.measureCost(async (cost) => {
     await work();
     return cost.transactions;
   });

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { Suspicion } from '../../../lib/define/declaration/finding.ts';
 import { createKnownFindings } from '../../../lib/operations/known-findings.ts';
+import type { Internal } from '../../kit/internal.ts';
 
-const finding = (kind: Suspicion['kind'], row: string): Suspicion => ({
+const finding = (kind: Internal['Suspicion']['kind'], row: string): Internal['Suspicion'] => ({
   kind,
   of: 'sales',
   table: 'sales',

@@ -1,28 +1,11 @@
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
-import { hasCode } from '../../../lib/base/errors.ts';
-import type { PlacedLayer } from '../../../lib/define/places/placement.ts';
-import { createBlobName } from '../../../lib/engine/read/text-blobs.ts';
 import { arrangeLayers, changedPlacements, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';
-import { cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
-import { readAccountStates } from '../../../lib/operations/overview.ts';
-import { findOwner, layersIn, planBalance, readPlacement, slotsIn } from '../../../lib/operations/placement.ts';
-import { placeOfBlob } from '../../../lib/storage/blob-owner.ts';
-import { listContainer, readBlob, writeBlob } from '../../../lib/storage/blobs.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { changeLayers, changeSlots, indexIn, isOwned, requireRoom } from '../../../lib/storage/slot-row.ts';
-import {
-  type LayerDefinition,
-  layerMatcher,
-  placeOf,
-  SLOTS,
-  slotAt,
-  slotIndex,
-  slotOf,
-  subtractLayers,
-} from '../../../lib/storage/slots.ts';
-import type { Storage } from '../../../lib/storage/storage.ts';
+import { baseValues } from '../../kit/base.ts';
+import { engineRead } from '../../kit/engine.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { operationsCheck, operationsMove } from '../../kit/operations.ts';
+import { type Storage, storageBlobs, storageRows, storageSlots, storageTables } from '../../kit/storage.ts';
 import { countTurns } from '../../patient-clock.ts';
 import { IS_EVERY_POINT, sampleItems, samplePoints } from '../../points.ts';
 import { accountNamed, createAccounts, FAULTS, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
@@ -52,11 +35,11 @@ async function storageWithTenants() {
 }
 
 /** Carves the layer and brings it to an account. Continues where another process has died. */
-async function bring(process: Storage, to: string, layer: LayerDefinition = ACME): Promise<unknown> {
+async function bring(process: Storage, to: string, layer: Internal['LayerDefinition'] = ACME): Promise<unknown> {
   await arrangeLayers(process, [{ layer, account: to }], quick);
-  const placements = await readPlacement((process as Several).accounts);
-  await moveSlots(process, planLayers(placements, [{ layer, account: to }]), quick);
-  return resumeMoves(process, quick);
+  const placements = await operationsMove.readPlacement((process as Several).accounts);
+  await operationsMove.moveSlots(process, planLayers(placements, [{ layer, account: to }]), quick);
+  return operationsMove.resumeMoves(process, quick);
 }
 
 const partitionsIn = async (storage: Several, account: string) => [
@@ -71,7 +54,7 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
     );
   expect(await stored()).toEqual(['Slots', 'Moves']);
   const stale = open();
-  await readRow(stale, { ...at('acme_1'), row: 'a' });
+  await storageRows.readRow(stale, { ...at('acme_1'), row: 'a' });
   await bring(open(), 'second');
   expect(await stored()).toEqual(['Layers', 'Slots0', 'Moves0', 'Slots1', 'Moves1']);
   expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2']);
@@ -80,20 +63,20 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
   await put(open(), 'acmeco', 'b', 'new');
   const found = { 'acme_1/b': 'new', 'acme_3/a': 'acme_3', 'acmeco/b': 'new', 'globex/a': 'globex' };
   expect(await contentsOf(open())).toMatchObject(found);
-  expect((await cleanUp(open(), quick)).rows).toBe(3);
+  expect((await operationsMove.cleanUp(open(), quick)).rows).toBe(3);
   expect(await partitionsIn(storage, 'first')).toEqual(['acmeco', 'globex', 'p0']);
   await expect(
     arrangeLayers(open(), [{ layer: { ...ACME, separator: '-' }, account: 'second' }], quick),
   ).rejects.toThrow('"acme" has the separator "-", and "acme" in the storage accounts has "_"');
 
   await arrangeLayers(open(), [], quick);
-  const plans = planToLayer0(await readPlacement(storage.accounts), 'acme');
-  const { pauses } = await moveSlots(open(), plans, quick);
+  const plans = planToLayer0(await operationsMove.readPlacement(storage.accounts), 'acme');
+  const { pauses } = await operationsMove.moveSlots(open(), plans, quick);
   expect(pauses).toHaveLength(4_096);
-  const layers = async () => layersIn(await readPlacement(storage.accounts));
+  const layers = async () => operationsMove.layersIn(await operationsMove.readPlacement(storage.accounts));
   await arrangeLayers(open(), [], quick);
   expect(await layers()).toMatchObject([{ number: 1, isFormer: true }]);
-  await cleanUp(open(), quick);
+  await operationsMove.cleanUp(open(), quick);
   await arrangeLayers(open(), [], quick);
   expect(await layers()).toEqual([]);
   expect(await partitionsIn(storage, 'second')).toEqual([]);
@@ -110,7 +93,7 @@ test('completes a layer in an account that was added, before slots move there', 
   await put(all, 'acme', 'a', 1);
   await bring(all, 'third');
   expect(await partitionsIn(all, 'third')).toEqual(['acme']);
-  expect((await readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual(
+  expect((await operationsMove.readPlacement(all.accounts)).map(({ owned }) => owned.layers)).toEqual(
     all.accounts.list.map(() => ({ version: 1, list: [{ ...ACME, number: 1 }] })),
   );
 });
@@ -119,10 +102,19 @@ test('has what is split off a layer at the account of the layer, while one accou
   const { open, storage } = await storageWithTenants();
   await bring(open(), 'second');
   const vip = { name: 'vip', keys: ['acme_1'], separator: '_', number: 2, of: 1 };
-  await changeLayers(accountNamed(storage, 'first'), { version: 2, list: [vip, { ...ACME, number: 1 }] }, () => {});
+  await storageSlots.changeLayers(
+    accountNamed(storage, 'first'),
+    { version: 2, list: [vip, { ...ACME, number: 1 }] },
+    () => {},
+  );
   const process = open() as Several;
-  const placements = await readPlacement(process.accounts);
-  expect(findOwner(placements, slotAt(vip.number * SLOTS + slotIndex(slotOf('acme_1'))))).toBeUndefined();
+  const placements = await operationsMove.readPlacement(process.accounts);
+  expect(
+    operationsMove.findOwner(
+      placements,
+      storageSlots.slotAt(vip.number * storageSlots.SLOTS + storageSlots.slotIndex(storageSlots.slotOf('acme_1'))),
+    ),
+  ).toBeUndefined();
   await put(process, 'acme_1', 'b', 'new');
   expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2']);
   expect(await contentsOf(process)).toMatchObject({ 'acme_1/a': 'acme_1', 'acme_1/b': 'new' });
@@ -131,10 +123,11 @@ test('has what is split off a layer at the account of the layer, while one accou
 test('joins what is added to a placement when it is where the rest is, and nothing is left elsewhere', async () => {
   const { open, storage } = await storageWithTenants();
   await bring(open(), 'second');
-  await cleanUp(open(), quick);
+  await operationsMove.cleanUp(open(), quick);
   const both = { ...ACME, keys: ['acme', 'globex'] };
   const placed = [{ layer: both, account: 'second' }];
-  const numbers = async () => layersIn(await readPlacement(storage.accounts)).map(({ number }) => number);
+  const numbers = async () =>
+    operationsMove.layersIn(await operationsMove.readPlacement(storage.accounts)).map(({ number }) => number);
   const tidy = () => arrangeLayers(open(), placed, { ...quick, isTidying: true });
   await arrangeLayers(open(), placed, quick);
   await tidy();
@@ -142,7 +135,7 @@ test('joins what is added to a placement when it is where the rest is, and nothi
   await bring(open(), 'second', both);
   await tidy();
   expect(await numbers()).toEqual([1, 2]);
-  await cleanUp(open(), quick);
+  await operationsMove.cleanUp(open(), quick);
   await tidy();
   expect(await numbers()).toEqual([1]);
   expect(await contentsOf(open())).toMatchObject({ 'acme/a': 'acme', 'globex/a': 'globex' });
@@ -151,9 +144,9 @@ test('joins what is added to a placement when it is where the rest is, and nothi
 test('carves no layer while a slot moves', async () => {
   const { open, storage } = await storageWithTenants();
   const state = { phase: 'fencing', move: 'm1', to: 'second', turn: 1 } as const;
-  await changeSlots(accountNamed(storage, 'first'), [slotOf('acme')], () => state);
+  await storageSlots.changeSlots(accountNamed(storage, 'first'), [storageSlots.slotOf('acme')], () => state);
   await expect(arrangeLayers(open(), [{ layer: ACME, account: 'second' }], quick)).rejects.toThrow('Slots are moving.');
-  expect(layersIn(await readPlacement(storage.accounts))).toEqual([]);
+  expect(operationsMove.layersIn(await operationsMove.readPlacement(storage.accounts))).toEqual([]);
 });
 
 test('names the placements that have other partitions in the model than in the accounts', async () => {
@@ -161,7 +154,7 @@ test('names the placements that have other partitions in the model than in the a
   const umbrella = { name: 'umbrella', keys: ['umbrella'], separator: '_' };
   const place = (...layers: (typeof ACME)[]) => layers.map((layer) => ({ layer, account: 'second' }));
   await arrangeLayers(open(), place(ACME, umbrella), quick);
-  const placements = await readPlacement(storage.accounts);
+  const placements = await operationsMove.readPlacement(storage.accounts);
   const changed = (...layers: (typeof ACME)[]) => [...changedPlacements(placements, place(...layers))];
   expect(changed(ACME, umbrella)).toEqual([]);
   expect(changed(umbrella, ACME)).toEqual([]);
@@ -178,14 +171,14 @@ test('reads no row of ownership again because an added account lacks a layer', a
   await put(two, 'acme_1', 'a', 1);
   await bring(two, 'second');
   const all = open() as Several;
-  await provision(all, RESOURCES);
-  const placements = await readPlacement(all.accounts);
+  await storageTables.provision(all, RESOURCES);
+  const placements = await operationsMove.readPlacement(all.accounts);
   expect(placements.map(({ owned }) => owned.layers.version)).toEqual([1, 1, 0]);
   const process = open();
-  await scanTable(process, { table: TABLE, limit: 1 });
+  await storageRows.scanTable(process, { table: TABLE, limit: 1 });
   requests.length = 0;
   for (const key of ['acme_1', 'p0', 'acme_1', 'p0'])
-    expect(await readRow(process, { ...at(key), row: 'a' }), key).toBeDefined();
+    expect(await storageRows.readRow(process, { ...at(key), row: 'a' }), key).toBeDefined();
   expect(requests).toHaveLength(4);
 });
 
@@ -194,18 +187,18 @@ test('continues a scan that finds nothing for long while a layer is carved in on
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
   // What moves have left.
   for (const partition of keys)
-    await submit(second, { ...at(partition), actions: [{ kind: 'insert', row: 'left', properties: {} }] });
+    await storageRows.submit(second, { ...at(partition), actions: [{ kind: 'insert', row: 'left', properties: {} }] });
   await write(storage, 'p0', { kind: 'delete', row: 'a' });
-  await changeSlots(first, [slotOf('q')], () => ({ phase: 'none' }));
-  await changeSlots(second, [slotOf('q')], () => ({ phase: 'at rest' }));
-  await changeLayers(first, { version: 1, list: [{ ...ACME, number: 1 }] }, () => {});
+  await storageSlots.changeSlots(first, [storageSlots.slotOf('q')], () => ({ phase: 'none' }));
+  await storageSlots.changeSlots(second, [storageSlots.slotOf('q')], () => ({ phase: 'at rest' }));
+  await storageSlots.changeLayers(first, { version: 1, list: [{ ...ACME, number: 1 }] }, () => {});
   const process = open();
   let resume: string | undefined;
   const found: string[] = [];
   const places = new Set<string | undefined>();
   do {
     const bound = { rowsPerCall: 1, length: Number.POSITIVE_INFINITY };
-    const page = await scanTable(process, { table: TABLE, limit: 100, bound, mayPause: true, resume });
+    const page = await storageRows.scanTable(process, { table: TABLE, limit: 100, bound, mayPause: true, resume });
     found.push(...page.rows.map(({ partition }) => partition));
     resume = page.resume;
     expect(places).not.toContain(resume);
@@ -215,10 +208,10 @@ test('continues a scan that finds nothing for long while a layer is carved in on
 });
 
 const writeFile = (storage: Storage, name: string) =>
-  writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+  storageBlobs.writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
 
 const filesIn = (storage: Several, account: string) =>
-  Array.fromAsync(listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
+  Array.fromAsync(storageBlobs.listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
 
 test('moves the blobs of the rows of an entity with it', async () => {
   const { open, storage } = await storageWithTenants();
@@ -228,9 +221,9 @@ test('moves the blobs of the rows of an entity with it', async () => {
   expect(await filesIn(storage, 'second')).toEqual([]);
   await bring(open(), 'second', { name: 'work', tables: [TABLE] });
   expect(await filesIn(storage, 'second')).toEqual(names.slice(1, 3));
-  await cleanUp(open(), quick);
+  await operationsMove.cleanUp(open(), quick);
   expect(await filesIn(storage, 'first')).toEqual([names[0], names[3]]);
-  expect(await Array.fromAsync(listContainer(open(), 'files'), ({ name }) => name)).toEqual(names);
+  expect(await Array.fromAsync(storageBlobs.listContainer(open(), 'files'), ({ name }) => name)).toEqual(names);
   expect(await partitionsIn(storage, 'second')).toEqual(['acme', 'acme_1', 'acme_2', 'acmeco', 'globex', 'p0']);
 });
 
@@ -241,17 +234,18 @@ test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any ca
     const { openWith, open, storage } = await storageWithTenants();
     const label = `${fault} at call ${call}`;
     const [file, other] = ['acme_1', 'acmeco'].map((partition) =>
-      createBlobName({ ...at(partition), row: 'a' }, 'text'),
+      engineRead.createBlobName({ ...at(partition), row: 'a' }, 'text'),
     ) as [string, string];
     for (const name of [file, other]) await writeFile(storage, name);
     const traffic = createTraffic(open, ['acme_1', 'globex']);
     const mover = openWith(call === 0 ? undefined : fault, call);
     const again = async (attempts = 10): Promise<unknown> =>
       bring(open(), 'second').catch((error: unknown) => {
-        if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+        if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
         return resume(open).then(() => again(attempts - 1));
       });
-    const hasFile = async () => (await readBlob(open(), { container: 'files', name: file }))?.toString() === file;
+    const hasFile = async () =>
+      (await storageBlobs.readBlob(open(), { container: 'files', name: file }))?.toString() === file;
     await bring(mover.storage, 'second').catch(async () => {
       expect(await hasFile(), label).toBe(true);
       await resume(open);
@@ -283,7 +277,7 @@ function createRandom(seed: number) {
 }
 
 /** What a model may place: tenants, and entities, of all tenants, of some, or of a range. */
-function createModel({ below, someOf }: ReturnType<typeof createRandom>): PlacedLayer[] {
+function createModel({ below, someOf }: ReturnType<typeof createRandom>): Internal['PlacedLayer'][] {
   const account = () => ['first', 'second', 'third'][below(3)] ?? '';
   const keys = someOf(TENANTS);
   const tables = someOf(TABLES).sort();
@@ -310,37 +304,45 @@ test.each(
   const given = { timing: { ...QUICK, holdMs: 2_000 }, resources };
   const { openWith, open } = createAccounts();
   const storage = open() as Several;
-  await provision(storage, resources);
+  await storageTables.provision(storage, resources);
   const places = TABLES.flatMap((table) => TENANTS.map((partition) => ({ table, partition })));
   for (const place of places)
-    await submit(storage, { ...place, actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }] });
-  const files = places.map((place) => createBlobName({ ...place, row: 'a' }, 'text'));
+    await storageRows.submit(storage, {
+      ...place,
+      actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }],
+    });
+  const files = places.map((place) => engineRead.createBlobName({ ...place, row: 'a' }, 'text'));
   for (const name of files) await writeFile(storage, name);
   const readFiles = async () => {
     const process = open();
-    for (const name of files) expect(String(await readBlob(process, { container: 'files', name }))).toBe(name);
+    for (const name of files)
+      expect(String(await storageBlobs.readBlob(process, { container: 'files', name }))).toBe(name);
   };
   const traffic = createTraffic(open, ['acme_1', 'globex']);
-  let placed: PlacedLayer[] = [];
+  let placed: Internal['PlacedLayer'][] = [];
   const balance = async (process: Storage) => {
-    await resumeMoves(process, given);
+    await operationsMove.resumeMoves(process, given);
     await arrangeLayers(process, placed, given);
-    const placements = await readPlacement((process as Several).accounts);
+    const placements = await operationsMove.readPlacement((process as Several).accounts);
     // As by the command that ends placements which the model no longer has.
-    const names = new Set(layersIn(placements).map(({ name }) => name));
+    const names = new Set(operationsMove.layersIn(placements).map(({ name }) => name));
     for (const { layer } of placed) names.delete(layer.name);
     const ended = [...names].flatMap((name) => planToLayer0(placements, name));
-    return moveSlots(process, [...planLayers(placements, placed), ...ended, ...planBalance(placements)], given);
+    return operationsMove.moveSlots(
+      process,
+      [...planLayers(placements, placed), ...ended, ...operationsMove.planBalance(placements)],
+      given,
+    );
   };
   const tidy = async (process: Storage) => {
-    await resumeMoves(process, given);
-    await cleanUp(process, given);
+    await operationsMove.resumeMoves(process, given);
+    await operationsMove.cleanUp(process, given);
     await arrangeLayers(process, placed, { ...given, isTidying: true });
   };
-  const works = [balance, balance, tidy, (process: Storage) => moveBack(process, undefined, given)];
+  const works = [balance, balance, tidy, (process: Storage) => operationsMove.moveBack(process, undefined, given)];
   const surely = async <Done>(work: (process: Storage) => Promise<Done>, attempts = 10): Promise<Done> =>
     work(open()).catch(async (error: unknown) => {
-      if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+      if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
       return surely(work, attempts - 1);
     });
   /** As an operator does who reads that slots stay: on a busy machine, their last rows are not copied in time. */
@@ -362,23 +364,30 @@ test.each(
   }
   await traffic.end();
   const label = JSON.stringify(placed);
-  const placements = await readPlacement(storage.accounts);
+  const placements = await operationsMove.readPlacement(storage.accounts);
   // A placement has no layer if those before it have all that it would have.
   const before = (at: number) => placed.slice(0, at).map(({ layer }) => layer);
-  const parts = placed.filter(({ layer }, at) => subtractLayers(layer, before(at)));
+  const parts = placed.filter(({ layer }, at) => storageSlots.subtractLayers(layer, before(at)));
   // Parts of a placement on both sides of another one are not joined.
   expect(
-    [...new Set(layersIn(placements).map(({ name, isFormer }) => (isFormer ? `${name} (former)` : name)))].sort(),
+    [
+      ...new Set(
+        operationsMove.layersIn(placements).map(({ name, isFormer }) => (isFormer ? `${name} (former)` : name)),
+      ),
+    ].sort(),
     label,
   ).toEqual(parts.map(({ layer }) => layer.name).sort());
   for (const { account, owned } of placements)
     for (const { table, partition } of places) {
-      const model = placed.find(({ layer }) => layerMatcher(layer)(placeOf(table, partition)));
-      const expected = model?.account ?? findOwner(placements, slotOf(partition))?.account.name;
+      const model = placed.find(({ layer }) =>
+        storageSlots.layerMatcher(layer)(storageSlots.placeOf(table, partition)),
+      );
+      const expected =
+        model?.account ?? operationsMove.findOwner(placements, storageSlots.slotOf(partition))?.account.name;
       const { layers } = owned;
-      const index = indexIn({ layers }, placeOf(table, partition));
+      const index = storageSlots.indexIn({ layers }, storageSlots.placeOf(table, partition));
       const isHere = account.name === expected;
-      expect([table, partition, isOwned(owned, index)], label).toEqual([table, partition, isHere]);
+      expect([table, partition, storageSlots.isOwned(owned, index)], label).toEqual([table, partition, isHere]);
       const filter = `PartitionKey eq '${partition}'`;
       const rows = await Array.fromAsync(account.table(table).listEntities({ queryOptions: { filter } }));
       expect(rows.length > 0, `${account.name}: ${table}/${partition} of ${label}`).toBe(isHere);
@@ -386,8 +395,8 @@ test.each(
   await readFiles();
   for (const { account } of placements) {
     const accountOf = (name: string) =>
-      placed.find(({ layer }) => layerMatcher(layer)(placeOfBlob(name)))?.account ??
-      findOwner(placements, placeOfBlob(name).slot)?.account.name;
+      placed.find(({ layer }) => storageSlots.layerMatcher(layer)(storageBlobs.placeOfBlob(name)))?.account ??
+      operationsMove.findOwner(placements, storageBlobs.placeOfBlob(name).slot)?.account.name;
     expect(await filesIn(storage, account.name), label).toEqual(
       files.filter((name) => accountOf(name) === account.name).sort(),
     );
@@ -397,22 +406,25 @@ test.each(
 });
 
 /** As many layers as a row may have, each of a tenant, with a definition as long as a row may have. */
-const MOST_LAYERS: readonly PlacedLayer[] = Array.from({ length: 24 }, (_, index) => {
+const MOST_LAYERS: readonly Internal['PlacedLayer'][] = Array.from({ length: 24 }, (_, index) => {
   const keys = Array.from({ length: 24 }, (_key, at) => `tenant-${index}-${at}-${'x'.repeat(35)}`);
   return { layer: { name: `tenant${index}`, keys }, account: 'second' };
 });
 
 test('rejects layers that would not fit with what is not cleaned up, before any account is changed', async () => {
   const { open, storage } = await storageToMove(1);
-  const others = Array.from({ length: 200 }, (_, index) => slotAt(index));
+  const others = Array.from({ length: 200 }, (_, index) => storageSlots.slotAt(index));
   const state = { phase: 'gone', to: 'second', turn: 1, goneAt: Date.now() } as const;
-  await changeSlots(accountNamed(storage, 'first'), others, (_, slot) => ({ ...state, move: `m1234567890abc${slot}` }));
-  await changeSlots(accountNamed(storage, 'second'), others, () => ({ phase: 'at rest' }));
-  const before = await readPlacement(storage.accounts);
+  await storageSlots.changeSlots(accountNamed(storage, 'first'), others, (_, slot) => ({
+    ...state,
+    move: `m1234567890abc${slot}`,
+  }));
+  await storageSlots.changeSlots(accountNamed(storage, 'second'), others, () => ({ phase: 'at rest' }));
+  const before = await operationsMove.readPlacement(storage.accounts);
   await expect(arrangeLayers(open(), MOST_LAYERS, quick)).rejects.toThrow(
     'The row of the storage account first has no room for the change: with it, 200 moves are not cleaned up.',
   );
-  expect((await readPlacement(storage.accounts)).map(({ owned }) => owned.etag)).toEqual(
+  expect((await operationsMove.readPlacement(storage.accounts)).map(({ owned }) => owned.etag)).toEqual(
     before.map(({ owned }) => owned.etag),
   );
 });
@@ -421,17 +433,17 @@ test.runIf(IS_EVERY_POINT)('stores the largest row of an account, and tells of a
   const { open, storage } = await storageToMove(1);
   await arrangeLayers(open(), MOST_LAYERS, quick);
   // Each slot of each layer has left under a move.
-  const placements = await readPlacement(storage.accounts);
+  const placements = await operationsMove.readPlacement(storage.accounts);
   const [first] = placements;
   if (!first) throw new Error('There is no account.');
-  const all = [0, ...layersIn(placements).map(({ number }) => number)];
-  const slots = all.flatMap((layer) => slotsIn(first, 'at rest', layer));
-  expect(slots).toHaveLength(25 * SLOTS);
+  const all = [0, ...operationsMove.layersIn(placements).map(({ number }) => number)];
+  const slots = all.flatMap((layer) => operationsMove.slotsIn(first, 'at rest', layer));
+  expect(slots).toHaveLength(25 * storageSlots.SLOTS);
   const goneAt = Date.now();
   const gone = { phase: 'gone', move: 'm1234567890abcde', to: 'second', turn: 1, isClosed: false, goneAt } as const;
-  const moves = new Map(slots.map((slot) => [slotIndex(slot), gone]));
-  requireRoom(first.account, { ...first.owned, moves });
-  expect(await changeSlots(first.account, slots, () => gone)).toBe(true);
-  const states = await readAccountStates({ storage: open(), now: Date.now });
+  const moves = new Map(slots.map((slot) => [storageSlots.slotIndex(slot), gone]));
+  storageSlots.requireRoom(first.account, { ...first.owned, moves });
+  expect(await storageSlots.changeSlots(first.account, slots, () => gone)).toBe(true);
+  const states = await operationsCheck.readAccountStates({ storage: open(), now: Date.now });
   expect(states.moves).toMatchObject([{ slots: slots.length, gone: slots.length, phase: 'gone', goneAt }]);
 });

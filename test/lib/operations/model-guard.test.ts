@@ -1,10 +1,5 @@
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../../lib/base/time.ts';
-import { toProperties, toValues } from '../../../lib/define/codec/entity-codec.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import type { CalendarUnit } from '../../../lib/define/keys/calendar.ts';
-import { createEngine } from '../../../lib/engine/engine.ts';
 import {
   defineEntity,
   defineSeries,
@@ -14,19 +9,20 @@ import {
   type Values,
 } from '../../../lib/index.ts';
 import { guardModel } from '../../../lib/operations/model-guard.ts';
-import { markBuilt } from '../../../lib/operations/model-record.ts';
-import { dropTable, provision } from '../../../lib/storage/provision.ts';
-import { readRow, tryAction } from '../../../lib/storage/rows.ts';
-import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { baseValues } from '../../kit/base.ts';
+import { type CalendarUnit, defineCodec, type Entity } from '../../kit/define.ts';
+import { engineCore } from '../../kit/engine.ts';
+import { operationsModel } from '../../kit/operations.ts';
+import { type Storage, storageAccounts, storageRows, storageTables } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 import { provisionAccounts } from '../storage/several-accounts.ts';
 
 /** Compares a declaration with the one that was in use before. */
 
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-const engine = createEngine(storage);
+const storage = storageAccounts.openStorage({ connectionString });
+const engine = engineCore.createEngine(storage);
 const schema = z.object({ a: z.string(), b: z.string(), c: z.string(), at: z.iso.date() });
 const access = { read: ['hr'], write: ['hr'], restricted: { c: ['hr'] } } as const;
 const email = { table: 'byb', partition: '{b#}', row: '{b}_{a}' } as const;
@@ -83,8 +79,8 @@ const photo = (container: string) => ({ photo: { container, maxBytes: 5, types: 
 const guard = (entity: Entity, agreed?: string) => guardModel(engine, [entity], agreed);
 
 beforeEach(async () => {
-  await dropTable(storage, 'system');
-  await provision(storage, { tables: ['system'], queues: [], containers: [] });
+  await storageTables.dropTable(storage, 'system');
+  await storageTables.provision(storage, { tables: ['system'], queues: [], containers: [] });
 });
 
 describe('guardModel', () => {
@@ -194,10 +190,10 @@ describe('guardModel', () => {
   describe('another key of an entity', () => {
     const otherKey = { ...first, row: deploy(defineEntity('things', days)).things.row };
     const withRow = async (table: string, properties: object, check: () => Promise<void>) => {
-      await provision(storage, { tables: [table], queues: [], containers: [] });
+      await storageTables.provision(storage, { tables: [table], queues: [], containers: [] });
       await storage.table(table).createEntity({ partitionKey: 'a', rowKey: 'b_b', ...properties });
       await check();
-      await dropTable(storage, table);
+      await storageTables.dropTable(storage, table);
     };
 
     test.each<[string, Entity, RegExp]>([
@@ -240,11 +236,11 @@ describe('guardModel', () => {
   test('reads shapes stored by releases without months and years', async () => {
     await guard(kept(60));
     const address = { table: 'system', partition: 'model', row: 'days' };
-    const row = await readRow(storage, address);
+    const row = await storageRows.readRow(storage, address);
     const { period: _, ...shape } = JSON.parse(String(row?.properties.Shape));
     const Shape = JSON.stringify({ ...shape, perDay: { field: 'at', keepDays: 60 } });
     const action = { kind: 'replace', row: 'days', properties: { Shape }, etag: row?.etag ?? '' } as const;
-    expect(await tryAction(storage, address, action)).toBeTruthy();
+    expect(await storageRows.tryAction(storage, address, action)).toBeTruthy();
     expect(await guard(kept(60))).toEqual([]);
     await expect(guard(kept(30))).rejects.toThrow(/from 60 to 30 days/);
   });
@@ -273,7 +269,7 @@ describe('guardModel', () => {
     expect(said).toEqual([expect.stringContaining('npm run reindex -- things b')]);
     const withPath = await guardModel(engine, [{ ...first, large: ['c'], indexes }], undefined, 'shop');
     expect(withPath).toEqual([expect.stringMatching(/npm run reindex -- things b --path shop$/)]);
-    await markBuilt(engine, { ...first, indexes }, 'b');
+    await operationsModel.markBuilt(engine, { ...first, indexes }, 'b');
     expect(await guard({ ...first, large: ['c'], indexes })).toEqual([]);
   });
 
@@ -285,7 +281,7 @@ describe('guardModel', () => {
     expect(refused).toContain('the index here would read stale rows of the former index here');
     const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
     expect(await guard(first, word)).toEqual([expect.stringContaining('reindex -- things here')]);
-    await markBuilt(engine, first, 'here');
+    await operationsModel.markBuilt(engine, first, 'here');
     expect(await guard(first)).toEqual([]);
     const other = { ...first, indexes: { here: indexEntity({ row: 'd_{c}', holds: '{b}' }) } };
     expect(await guard(other)).toEqual([
@@ -339,8 +335,12 @@ describe('guardModel', () => {
     await guard(before);
     expect(await guard(renamed)).toEqual([]);
     const values = { a: 'a', b: 'b', c: 'c', at: '2026-11-20' };
-    const properties = toProperties(before, { ...values, phone: '030' }, { WriteId: '1', Incarnation: '1' });
-    expect(toValues(renamed, properties)).toEqual({ ...values, mobile: '030' });
+    const properties = defineCodec.toProperties(
+      before,
+      { ...values, phone: '030' },
+      { WriteId: '1', Incarnation: '1' },
+    );
+    expect(defineCodec.toValues(renamed, properties)).toEqual({ ...values, mobile: '030' });
   });
 
   test('accepts that a derived field is removed, whose values are computed, or becomes a required one', async () => {
@@ -348,8 +348,8 @@ describe('guardModel', () => {
     const derived = { ...optional, derived: { phone: ({ b }: Values) => b }, decidedFields: ['phone'] };
     await guard(derived);
     expect(await guard(withPhone(z.string()))).toEqual([]);
-    await dropTable(storage, 'system');
-    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await storageTables.dropTable(storage, 'system');
+    await storageTables.provision(storage, { tables: ['system'], queues: [], containers: [] });
     await guard(derived);
     expect(await guard(first)).toEqual([]);
   });
@@ -367,8 +367,8 @@ describe('guardModel', () => {
     await guard(derived);
     expect(await guard(once)).toEqual([]);
     expect(await guard(derived)).toEqual([]);
-    await dropTable(storage, 'system');
-    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await storageTables.dropTable(storage, 'system');
+    await storageTables.provision(storage, { tables: ['system'], queues: [], containers: [] });
     await guard(first);
     const phoned = { ...withPhone(z.string()), defaults: { phone: () => 'none' } };
     expect(await guard(phoned)).toEqual([]);
@@ -378,11 +378,11 @@ describe('guardModel', () => {
     const newer = withPhone(z.string().optional());
     await guard(first);
     await guard(newer);
-    vi.useFakeTimers({ now: Date.now() + 6 * DAY_MS, toFake: ['Date'] });
+    vi.useFakeTimers({ now: Date.now() + 6 * baseValues.DAY_MS, toFake: ['Date'] });
     const note = expect.stringMatching(/^things has the fields of an older release: the field phone was removed/);
     expect(await guard(first)).toEqual([note]);
     expect(await guard(newer)).toEqual([]);
-    vi.setSystemTime(Date.now() + 8 * DAY_MS);
+    vi.setSystemTime(Date.now() + 8 * baseValues.DAY_MS);
     await expect(guard(first)).rejects.toThrow('the field phone was removed');
     vi.useRealTimers();
   });
@@ -411,7 +411,7 @@ describe('guardModel', () => {
       expect.stringContaining(
         `left tables that nothing reads or drops: ${names}. Delete each: az storage table delete`,
       );
-    const create = (...tables: string[]) => provision(storage, { tables, queues: [], containers: [] });
+    const create = (...tables: string[]) => storageTables.provision(storage, { tables, queues: [], containers: [] });
 
     test('the index table of expiry', async () => {
       const expiring = { ...first, expiry: { days: 3, clock: 'at' } };
@@ -422,7 +422,7 @@ describe('guardModel', () => {
       expect(await guard(first)).toEqual([left('thingsexpiry')]);
       const gone = expect.stringMatching(/things is no longer declared, .* thingsexpiry still exist/);
       expect(await guardModel(engine, [], undefined)).toEqual([gone]);
-      await dropTable(storage, 'thingsexpiry');
+      await storageTables.dropTable(storage, 'thingsexpiry');
       expect(await guard(first)).toEqual([]);
     });
 
@@ -438,7 +438,7 @@ describe('guardModel', () => {
       expect(await agree(kept(60))).toEqual([left('days2026, days202611')]);
       const other = { ...first, name: 'other', table: 'days2026' };
       expect(await guardModel(engine, [kept(60), other], undefined)).toEqual([]);
-      for (const table of ['days202611', 'days2026']) await dropTable(storage, table);
+      for (const table of ['days202611', 'days2026']) await storageTables.dropTable(storage, table);
       expect(await guardModel(engine, [kept(60), other], undefined)).toEqual([]);
     });
   });
@@ -453,8 +453,8 @@ describe('guardModel', () => {
   });
 
   test('names tables as the account has them, with the prefix of the app', async () => {
-    const prefixed = createEngine(openStorage({ connectionString }, 'shop'));
-    await provision(prefixed.storage, { tables: ['system'], queues: [], containers: [] });
+    const prefixed = engineCore.createEngine(storageAccounts.openStorage({ connectionString }, 'shop'));
+    await storageTables.provision(prefixed.storage, { tables: ['system'], queues: [], containers: [] });
     await guardModel(prefixed, [first], undefined);
     const [note] = await guardModel(prefixed, [], undefined);
     expect(note).toContain('its rows in shop0things, shop0oldthings still exist');
@@ -463,7 +463,7 @@ describe('guardModel', () => {
 
   test('rejects a process that lacks one of the accounts', async () => {
     const { open, openWith } = await provisionAccounts();
-    const guardWith = (of: Storage) => guardModel(createEngine(of), [first], undefined);
+    const guardWith = (of: Storage) => guardModel(engineCore.createEngine(of), [first], undefined);
     expect(await guardWith(open())).toEqual([]);
     expect(await guardWith(open())).toEqual([]);
     await expect(guardWith(open(2))).rejects.toThrow(
@@ -471,6 +471,6 @@ describe('guardModel', () => {
     );
     const [account] = openWith(undefined, 0).options;
     if (!account) throw new Error('There is no account.');
-    await expect(guardWith(openStorage(account))).rejects.toThrow('does not name: second, third');
+    await expect(guardWith(storageAccounts.openStorage(account))).rejects.toThrow('does not name: second, third');
   });
 });

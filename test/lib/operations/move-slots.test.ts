@@ -3,14 +3,9 @@ import { RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
-import { findOwner, readPlacement, stateIn } from '../../../lib/operations/placement.ts';
-import { listContainer, writeBlob } from '../../../lib/storage/blobs.ts';
-import { readRange } from '../../../lib/storage/rows.ts';
-import { LEASE_MS } from '../../../lib/storage/slot-map.ts';
-import { changeSlots, isOwned, type Phase } from '../../../lib/storage/slot-row.ts';
-import { slotAt, slotIndex, slotOf } from '../../../lib/storage/slots.ts';
-import type { Storage } from '../../../lib/storage/storage.ts';
-import { tableSasSigner } from '../../../lib/storage/table-sas.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { operationsMove } from '../../kit/operations.ts';
+import { type Storage, storageBlobs, storageKeys, storageRows, storageSlots } from '../../kit/storage.ts';
 import { countTurns } from '../../patient-clock.ts';
 import { IS_EVERY_POINT, samplePoints } from '../../points.ts';
 import { accountNamed, FAULTS, type Several, TABLE } from '../storage/several-accounts.ts';
@@ -45,7 +40,7 @@ test('moves the rows of slots with their types, and back', async () => {
   };
   await write(storage, 'p1', { kind: 'insert', row: 'types', properties: values });
   const filter = { queryOptions: { filter: 'Whole eq 5.0 and Small eq 7' } };
-  const moved = slots.filter((slot) => slot !== slotOf('p0'));
+  const moved = slots.filter((slot) => slot !== storageSlots.slotOf('p0'));
   const report = await moveSlots(storage, [{ slots: moved, to: 'second' }], quick);
   expect(report).toMatchObject({ slots: moved.length, rows: keys.length, written: keys.length, deleted: 0, left: [] });
   expect(report.pauses).toHaveLength(moved.length);
@@ -98,7 +93,7 @@ test('waits until clients can no longer write with a grant, and signs none to wr
     onProgress(progress) {
       if (progress.what !== 'wait') return;
       waits.push(progress.leftMs);
-      const { sign } = tableSasSigner(open());
+      const { sign } = storageKeys.tableSasSigner(open());
       for (const permissions of ['r', 'a'])
         void sign({ ...request, permissions }).then(
           () => signed.push(permissions),
@@ -108,7 +103,7 @@ test('waits until clients can no longer write with a grant, and signs none to wr
   });
   expect(waits[0]).toBeGreaterThan(900);
   expect(new Set(signed)).toEqual(new Set(['r', 'storage-unavailable']));
-  await expect(tableSasSigner(open()).sign({ ...request, permissions: 'a' })).resolves.toContain('sp=a');
+  await expect(storageKeys.tableSasSigner(open()).sign({ ...request, permissions: 'a' })).resolves.toContain('sp=a');
 });
 
 test('aborts a move that a mover has left, and refuses to begin another one', async () => {
@@ -121,8 +116,8 @@ test('aborts a move that a mover has left, and refuses to begin another one', as
     'is moving. Resume or abort its move first.',
   );
   expect((await abortMoves(open(), quick)).left.length).toBeGreaterThan(0);
-  const placements = await readPlacement(storage.accounts);
-  for (const slot of slots) expect(findOwner(placements, slot)?.account.name).toBe('first');
+  const placements = await operationsMove.readPlacement(storage.accounts);
+  for (const slot of slots) expect(operationsMove.findOwner(placements, slot)?.account.name).toBe('first');
   expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length + 1);
   const openedIn = async () => (await rowsIn(storage, 'first')).filter((row) => row.includes('~open_'));
   // A request that opens a partition may still be under way: the mark is there before it is.
@@ -135,7 +130,7 @@ test('aborts a move that a mover has left, and refuses to begin another one', as
 test('deletes what an aborted move has copied, and nothing that another move has left there', async () => {
   const { open, storage, keys, slots } = await storageToMove();
   const name = blobIn(slots[1] ?? '', 1);
-  await writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
+  await storageBlobs.writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
   const [first = '', ...others] = slots;
   await moveSlots(open(), [{ slots: [first], to: 'second' }], quick);
   await moveSlots(open(), [{ slots: [first], to: 'first' }], quick);
@@ -149,8 +144,8 @@ test('deletes what an aborted move has copied, and nothing that another move has
   const inSecond = () => rowsIn(storage, 'second');
   expect(await inSecond()).toHaveLength(keys.length);
   expect(await abortMoves(open(), quick)).toMatchObject({ deleted: others.length });
-  expect(await inSecond()).toEqual(keys.filter((key) => slotOf(key) === first).map((key) => `${key}/a`));
-  const blobs = listContainer(accountNamed(storage, 'second'), 'files');
+  expect(await inSecond()).toEqual(keys.filter((key) => storageSlots.slotOf(key) === first).map((key) => `${key}/a`));
+  const blobs = storageBlobs.listContainer(accountNamed(storage, 'second'), 'files');
   expect(await Array.fromAsync(blobs, (blob) => blob.name)).toEqual([]);
   expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
 });
@@ -158,10 +153,12 @@ test('deletes what an aborted move has copied, and nothing that another move has
 test('rejects a move for which the row of an account has no room, and begins none', async () => {
   const { open, storage, slots } = await storageToMove(1);
   const first = accountNamed(storage, 'first');
-  const others = Array.from({ length: 330 }, (_, index) => slotAt(index)).filter((slot) => !slots.includes(slot));
+  const others = Array.from({ length: 330 }, (_, index) => storageSlots.slotAt(index)).filter(
+    (slot) => !slots.includes(slot),
+  );
   const state = { phase: 'gone', to: 'second', turn: 1, goneAt: Date.now() } as const;
-  await changeSlots(first, others, (_, slot) => ({ ...state, move: `m1234567890abc${slot}` }));
-  await changeSlots(accountNamed(storage, 'second'), others, () => ({ phase: 'at rest' }));
+  await storageSlots.changeSlots(first, others, (_, slot) => ({ ...state, move: `m1234567890abc${slot}` }));
+  await storageSlots.changeSlots(accountNamed(storage, 'second'), others, () => ({ phase: 'at rest' }));
   const plans = [{ slots, to: 'second' }];
   await expect(moveSlots(open(), plans, quick)).rejects.toThrow('has no room for the change: with it, ');
   await cleanUp(open(), quick);
@@ -232,8 +229,15 @@ async function sealedMove() {
   const created = await storageToMove(2);
   const { storage, open, slots } = created;
   const first = accountNamed(storage, 'first');
-  const setAll = (phase: Phase) =>
-    changeSlots(first, slots, () => ({ phase, move: '!m1', to: 'second', turn: 1, isClosed: false, goneAt: 0 }));
+  const setAll = (phase: Internal['Phase']) =>
+    storageSlots.changeSlots(first, slots, () => ({
+      phase,
+      move: '!m1',
+      to: 'second',
+      turn: 1,
+      isClosed: false,
+      goneAt: 0,
+    }));
   await setAll('fencing');
   await put(open(), 'p1', 'b', 1);
   await setAll('draining');
@@ -261,19 +265,19 @@ test('lets a slot go no more that a writer has opened again', async () => {
     memory.intercept = async (request, send) => {
       if (opening || request.method !== 'PUT' || !request.url.includes('~open_!m1')) return send();
       // The last rows are copied: the writer has waited for long.
-      opening = changeSlots(first, slots, () => ({ phase: 'at rest' }));
+      opening = storageSlots.changeSlots(first, slots, () => ({ phase: 'at rest' }));
       await opening;
       return send();
     };
   await expect(resumeMoves(open(), quick)).rejects.toThrow('Something else has changed the slots');
   expect(await opening).toBe(true);
-  const placements = await readPlacement(storage.accounts);
-  for (const slot of slots) expect(findOwner(placements, slot)?.account.name).toBe('first');
+  const placements = await operationsMove.readPlacement(storage.accounts);
+  for (const slot of slots) expect(operationsMove.findOwner(placements, slot)?.account.name).toBe('first');
 });
 
 test('creates a table at the target that was created at the source alone', async () => {
   const { open, storage, first, slots } = await sealedMove();
-  for (const { row } of (await readRange(first, { ...at('p0'), from: '' })).rows)
+  for (const { row } of (await storageRows.readRange(first, { ...at('p0'), from: '' })).rows)
     await write(first, 'p0', { kind: 'delete', row });
   await accountNamed(storage, 'second').table(TABLE).deleteTable();
   expect(await resumeMoves(open(), quick)).toMatchObject({ slots: slots.length, left: [] });
@@ -291,10 +295,13 @@ test('keeps what was sealed at the source closed while requests may be late', as
 
 test('moves a slot back to the last account that it has left', async () => {
   const { open, storage } = await storageToMove(2, ['first', 'second', 'third']);
-  const slots = [slotOf('p1')];
+  const slots = [storageSlots.slotOf('p1')];
   for (const to of ['second', 'third']) await moveSlots(open(), [{ slots, to }], quick);
   expect(await moveBack(open(), undefined, quick)).toMatchObject({ slots: 1, left: [] });
-  expect(findOwner(await readPlacement(storage.accounts), slotOf('p1'))?.account.name).toBe('second');
+  expect(
+    operationsMove.findOwner(await operationsMove.readPlacement(storage.accounts), storageSlots.slotOf('p1'))?.account
+      .name,
+  ).toBe('second');
 });
 
 test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', async (fault) => {
@@ -306,9 +313,9 @@ test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', as
     const moving = moveSlots(mover.storage, [{ slots, to: 'second' }], quick);
     await moving.catch(() => resume(open));
     await traffic.end();
-    const placements = await readPlacement(storage.accounts);
+    const placements = await operationsMove.readPlacement(storage.accounts);
     // The mover may have died before it began.
-    expect(new Set(slots.map((slot) => findOwner(placements, slot)?.account.name)).size, label).toBe(1);
+    expect(new Set(slots.map((slot) => operationsMove.findOwner(placements, slot)?.account.name)).size, label).toBe(1);
     const others = Object.fromEntries(keys.slice(2).map((key) => [`${key}/a`, key]));
     expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
     return mover.countCalls();
@@ -373,8 +380,12 @@ test('gives a slot to nobody before its owner has let it go', async () => {
     memory.intercept = async (request, send) => {
       const reply = await send();
       if (request.method === 'GET' || !String(request.body).includes('"Slots"')) return reply;
-      const placements = await readPlacement(storage.accounts);
-      owners.push(...slots.map((slot) => placements.filter(({ owned }) => isOwned(owned, slotIndex(slot))).length));
+      const placements = await operationsMove.readPlacement(storage.accounts);
+      owners.push(
+        ...slots.map(
+          (slot) => placements.filter(({ owned }) => storageSlots.isOwned(owned, storageSlots.slotIndex(slot))).length,
+        ),
+      );
       return reply;
     };
   await moveSlots(open(), [{ slots, to: 'second' }], quick);
@@ -389,8 +400,8 @@ test.each(FAULTS)('keeps what a writer knows to be written, whatever call of it 
     const moving = moveSlots(openWith('crash before', 25).storage, [{ slots, to: 'second' }], quick);
     await expect(moving).rejects.toThrow();
     const { accounts } = open() as Several;
-    const [first] = await readPlacement(accounts);
-    expect(first && stateIn(first, slotOf('p0')).phase).toBe('fencing');
+    const [first] = await operationsMove.readPlacement(accounts);
+    expect(first && operationsMove.stateIn(first, storageSlots.slotOf('p0')).phase).toBe('fencing');
     const writer = openWith(fault, at).storage;
     const isWritten = await put(writer, 'p0', 'b', 1).then(
       () => true,
@@ -416,7 +427,7 @@ const kept = (open: () => Storage) => {
 
 test.runIf(IS_EVERY_POINT)('loses nothing to processes that use the map until their lease ends', async () => {
   const { open, keys, slots } = await storageToMove(8);
-  const timing = { ...QUICK, leaseMs: LEASE_MS };
+  const timing = { ...QUICK, leaseMs: storageSlots.LEASE_MS };
   const traffic = createTraffic(kept(open), keys);
   const there = await moveSlots(open(), [{ slots, to: 'second' }], { ...quick, timing });
   expect(there.slots).toBe(slots.length);
@@ -431,9 +442,16 @@ test('gives a slot without an owner to the account to which it went last', async
     ['first', 'second', 1],
     ['second', 'third', 2],
   ] as const)
-    await changeSlots(accountNamed(storage, name), slots, () => ({ phase: 'gone', move: `m${turn}`, to, turn }));
+    await storageSlots.changeSlots(accountNamed(storage, name), slots, () => ({
+      phase: 'gone',
+      move: `m${turn}`,
+      to,
+      turn,
+    }));
   await resumeMoves(open(), quick);
-  expect(findOwner(await readPlacement(storage.accounts), slots[0] ?? '')?.account.name).toBe('third');
+  expect(
+    operationsMove.findOwner(await operationsMove.readPlacement(storage.accounts), slots[0] ?? '')?.account.name,
+  ).toBe('third');
 });
 
 /** Slots that an earlier release has moved, which took rows whose keys begin as those of fences for its own. */
@@ -451,7 +469,7 @@ async function movedByFormerRelease() {
   await put(accountNamed(storage, 'first'), 'p1', '~open_', 'old');
   await put(open(), 'p1', '~open_', 'new');
   const move = 'mwy512yl949b8d40';
-  await changeSlots(accountNamed(storage, 'first'), slots, (state) => ({ ...state, move }));
+  await storageSlots.changeSlots(accountNamed(storage, 'first'), slots, (state) => ({ ...state, move }));
   return { open, storage, before };
 }
 

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
-import { moveSlots } from '../../../lib/operations/move-slots.ts';
 import { becomeMover } from '../../../lib/operations/mover-hold.ts';
+import { operationsMove } from '../../kit/operations.ts';
 import { PATIENCE_MS } from '../../patience.ts';
 import { countTurns } from '../../patient-clock.ts';
 import { quick, storageToMove } from './storage-to-move.ts';
@@ -13,8 +13,8 @@ test('has one mover at a time', async () => {
   const { open, slots } = await storageToMove(4);
   const [one, other] = [slots.slice(0, 2), slots.slice(2)];
   const reports = await Promise.all([
-    moveSlots(open(), [{ slots: one, to: 'second' }], quick),
-    moveSlots(open(), [{ slots: other, to: 'second' }], quick),
+    operationsMove.moveSlots(open(), [{ slots: one, to: 'second' }], quick),
+    operationsMove.moveSlots(open(), [{ slots: other, to: 'second' }], quick),
   ]);
   expect(reports.map((report) => report.slots)).toEqual([one.length, other.length]);
 });

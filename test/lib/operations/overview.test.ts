@@ -1,19 +1,10 @@
 import { expect, test } from 'vitest';
-import { listPoison, recordPoison, replayPage } from '../../../lib/engine/consume/poison.ts';
-import { createEngine, type Engine } from '../../../lib/engine/engine.ts';
-import { createApiHandler } from '../../../lib/http/api-handler.ts';
-import { accountsRoute } from '../../../lib/http/routes/accounts-route.ts';
-import { operatorRoutes } from '../../../lib/http/routes/operator-routes.ts';
-import { moveSlots, resumeMoves } from '../../../lib/operations/move-slots.ts';
 import { listPeriodTables, readAccountStates, readQueueStates } from '../../../lib/operations/overview.ts';
-import { resourcesOf } from '../../../lib/operations/resources.ts';
-import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { scanTable, submit } from '../../../lib/storage/rows.ts';
-import { ownerOf } from '../../../lib/storage/slot-map.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
+import { type Engine, engineConsume, engineCore } from '../../kit/engine.ts';
+import { httpDoor } from '../../kit/http.ts';
+import { type MoveTiming, operationsModel, operationsMove } from '../../kit/operations.ts';
+import { storageAccounts, storageRows, storageSlots, storageTables } from '../../kit/storage.ts';
 import { countTurns } from '../../patient-clock.ts';
 import { testApp, testInvocation, testRequest } from '../http/request.ts';
 import { NAMES, provisionAccounts, RESOURCES, TABLE } from '../storage/several-accounts.ts';
@@ -21,7 +12,7 @@ import { NAMES, provisionAccounts, RESOURCES, TABLE } from '../storage/several-a
 countTurns();
 
 const timing: MoveTiming = {
-  ...MOVE_TIMING,
+  ...operationsMove.MOVE_TIMING,
   leaseMs: 50,
   lateMs: 50,
   holdMs: 200,
@@ -33,11 +24,17 @@ const quick = { timing, resources: RESOURCES };
 async function threeAccounts() {
   const created = await provisionAccounts();
   const { storage } = created;
-  await scanTable(storage, { table: TABLE, limit: 1 });
-  const partition = 'p'.repeat(1 + [...'pppppppppp'].findIndex((_, at) => slotOf('p'.repeat(at + 1)) < '555'));
+  await storageRows.scanTable(storage, { table: TABLE, limit: 1 });
+  const partition = 'p'.repeat(
+    1 + [...'pppppppppp'].findIndex((_, at) => storageSlots.slotOf('p'.repeat(at + 1)) < '555'),
+  );
   const action = { kind: 'upsert', row: 'a', properties: { EntityType: 'thing' } } as const;
-  await submit(storage, { table: TABLE, partition, actions: [action] });
-  return { ...created, slot: slotOf(partition), read: (now = Date.now) => readAccountStates({ storage, now }) };
+  await storageRows.submit(storage, { table: TABLE, partition, actions: [action] });
+  return {
+    ...created,
+    slot: storageSlots.slotOf(partition),
+    read: (now = Date.now) => readAccountStates({ storage, now }),
+  };
 }
 
 test('names what each account owns', async () => {
@@ -60,7 +57,10 @@ test('tells how long writes to closed slots wait, before any is handed over', as
   const { storage, slot, read } = await threeAccounts();
   const abort = new AbortController();
   const options = { ...quick, timing: { ...timing, holdMs: 1_000 }, isClosed: true, grantedForMs: 60_000 };
-  const moving = moveSlots(storage, [{ slots: [slot], to: 'second' }], { ...options, signal: abort.signal });
+  const moving = operationsMove.moveSlots(storage, [{ slots: [slot], to: 'second' }], {
+    ...options,
+    signal: abort.signal,
+  });
   await expect.poll(async () => (await read()).mover?.pauseMs).toBeGreaterThan(200);
   expect((await read()).mover).toMatchObject({ phase: 'waiting', slots: 0 });
   abort.abort(new Error('The mover dies.'));
@@ -70,7 +70,7 @@ test('tells how long writes to closed slots wait, before any is handed over', as
 test('tells of a move while its mover lives, after the mover has died, and after the move', async () => {
   const { storage, slot, read } = await threeAccounts();
   const abort = new AbortController();
-  const moving = moveSlots(storage, [{ slots: [slot], to: 'second' }], {
+  const moving = operationsMove.moveSlots(storage, [{ slots: [slot], to: 'second' }], {
     ...quick,
     signal: abort.signal,
     grantedForMs: 60_000,
@@ -92,7 +92,7 @@ test('tells of a move while its mover lives, after the mover has died, and after
     expect.stringContaining('accounts -- abort'),
   ]);
 
-  await resumeMoves(storage, quick);
+  await operationsMove.resumeMoves(storage, quick);
   const moved = await read();
   expect(moved).toMatchObject({ moves: [{ slots: 1, gone: 1, phase: 'gone' }], mover: undefined, unowned: [] });
   expect(moved.items.map(({ slots }) => slots)).toEqual([1365, 1366, 1365]);
@@ -112,7 +112,7 @@ test.each(NAMES)('names %s, which is away, and tells of the others', async (name
 
 test.each(NAMES)('lists the queues of the other accounts while %s is away', async (name) => {
   const { storage, stopped } = await provisionAccounts();
-  await provision(storage, {
+  await storageTables.provision(storage, {
     tables: [],
     queues: ['index-changes', 'transfers'].flatMap((queue) => [queue, `${queue}-poison`]),
     containers: [],
@@ -131,21 +131,29 @@ test.each(NAMES)('lists the queues of the other accounts while %s is away', asyn
 
 test.each(NAMES)('lists the failed messages and period tables of the other accounts while %s is away', async (name) => {
   const { storage, stopped } = await provisionAccounts();
-  await provision(storage, { tables: ['poison', 'logins20260101'], queues: ['index-changes'], containers: [] });
+  await storageTables.provision(storage, {
+    tables: ['poison', 'logins20260101'],
+    queues: ['index-changes'],
+    containers: [],
+  });
   const engine = { storage, now: Date.now } as Engine;
   for (let id = 0; id < 12; id += 1)
-    await recordPoison(
+    await engineConsume.recordPoison(
       engine,
       { queue: 'index-changes', id: `m${id}`, insertedAt: new Date(id), attempts: 5, body: 'x' } as never,
       'why',
     );
-  expect(await listPoison(engine, { limit: 20 })).toMatchObject({ items: { length: 12 }, more: false, away: [] });
+  expect(await engineConsume.listPoison(engine, { limit: 20 })).toMatchObject({
+    items: { length: 12 },
+    more: false,
+    away: [],
+  });
   stopped.add(name);
-  const { items, away } = await listPoison(engine, { limit: 20 });
+  const { items, away } = await engineConsume.listPoison(engine, { limit: 20 });
   expect(away).toEqual([name]);
   expect(items.length).toBeGreaterThan(0);
   expect(items.length).toBeLessThan(12);
-  const page = await replayPage(engine, { limit: 20, queue: 'transfers' });
+  const page = await engineConsume.replayPage(engine, { limit: 20, queue: 'transfers' });
   expect(page).toMatchObject({ replayed: [], away: [name] });
   const entity = { name: 'logins', table: 'logins', period: { per: 'day', keep: 30 } } as never;
   expect(await listPeriodTables(engine, [entity])).toMatchObject({
@@ -156,11 +164,14 @@ test.each(NAMES)('lists the failed messages and period tables of the other accou
 
 test.each(NAMES)('the API for operators names %s, which is away, beside the items of the others', async (name) => {
   const { storage, stopped } = await provisionAccounts();
-  await provision(storage, resourcesOf([]));
-  const engine = createEngine(storage);
+  await storageTables.provision(storage, operationsModel.resourcesOf([]));
+  const engine = engineCore.createEngine(storage);
   const caller = { subject: 'ann', roles: ['operator'], claims: {} };
   const app = testApp(import.meta.url, { engine, authenticate: async () => caller });
-  const handler = createApiHandler(() => app, [...operatorRoutes([], 'operator'), accountsRoute('operator')]);
+  const handler = httpDoor.createApiHandler(
+    () => app,
+    [...httpDoor.operatorRoutes([], 'operator'), httpDoor.accountsRoute('operator')],
+  );
   const ask = async (path: string, body?: object) => {
     const sent = body && { method: 'POST' as const, body: JSON.stringify(body) };
     const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
@@ -186,7 +197,7 @@ test.each(NAMES)('the API for operators names %s, which is away, beside the item
   const isAway = accounts.body.items.map((item: { name: string; isAway: boolean }) => [item.name, item.isAway]);
   expect(isAway).toEqual(NAMES.map((each) => [each, each === name]));
   // What is in one partition.
-  const owner = await ownerOf(storage, 'verify', 'system').catch(() => ({ name }));
+  const owner = await storageSlots.ownerOf(storage, 'verify', 'system').catch(() => ({ name }));
   const verify = await ask('verify');
   if (owner.name !== name) expect(verify.status).toBe(200);
   else
@@ -201,7 +212,7 @@ test('asks nothing with one account', async () => {
   memory.intercept = () => {
     throw new Error('A request was sent.');
   };
-  const { items, advice } = await readAccountStates({ storage: openStorage(memory), now: Date.now });
+  const { items, advice } = await readAccountStates({ storage: storageAccounts.openStorage(memory), now: Date.now });
   expect(items).toMatchObject([{ name: 'first', slots: 4096 }]);
   expect(advice).toEqual([]);
 });

@@ -6,11 +6,8 @@ import {
   requireContainers,
   slotsIn,
 } from '../../../lib/operations/placement.ts';
-import { deleteBlob, writeBlob } from '../../../lib/storage/blobs.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { scanTable } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
+import { storageAccounts, storageBlobs, storageRows, storageTables } from '../../kit/storage.ts';
 import { createAccounts, provisionAccounts, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
 /** A process of a release that places the container, or that places none. */
@@ -18,11 +15,11 @@ async function createReleases() {
   const { openWith } = await provisionAccounts(['first', 'second']);
   const { options } = openWith(undefined, 0);
   return (account?: string) =>
-    openStorage({ accounts: options, ...(account ? { containers: { files: account } } : {}) });
+    storageAccounts.openStorage({ accounts: options, ...(account ? { containers: { files: account } } : {}) });
 }
 const blob = { container: 'files', name: '000/a' };
-const write = (storage: ReturnType<typeof openStorage>) =>
-  writeBlob(storage, blob, Buffer.from('a'), { type: 'text/plain' });
+const write = (storage: ReturnType<typeof storageAccounts.openStorage>) =>
+  storageBlobs.writeBlob(storage, blob, Buffer.from('a'), { type: 'text/plain' });
 
 test('accepts another account of a container while it is empty', async () => {
   const release = await createReleases();
@@ -38,7 +35,7 @@ test('rejects another account of a container that has blobs, and accepts it when
   await expect(requireContainers(release('second'), ['files'])).rejects.toThrow(
     'The model moved the container files to the storage account second, and first has blobs of it that nothing would find.',
   );
-  await deleteBlob(release(), blob);
+  await storageBlobs.deleteBlob(release(), blob);
   await requireContainers(release('second'), ['files']);
   await write(release('second'));
   await expect(requireContainers(release(), ['files'])).rejects.toThrow('to the accounts of the slots, and second has');
@@ -50,15 +47,15 @@ test('sends nothing with one account', async () => {
   memory.intercept = async () => {
     throw new Error('A request was sent.');
   };
-  await requireContainers(openStorage(memory), ['files']);
+  await requireContainers(storageAccounts.openStorage(memory), ['files']);
 });
 
 test('spreads the slots evenly over an account that was added, with as few moves as possible', async () => {
   const { open } = createAccounts();
   const two = open(2);
-  await provision(two, RESOURCES);
-  await scanTable(two, { table: TABLE, limit: 1 });
-  await provision(open(), RESOURCES);
+  await storageTables.provision(two, RESOURCES);
+  await storageRows.scanTable(two, { table: TABLE, limit: 1 });
+  await storageTables.provision(open(), RESOURCES);
   const { accounts } = open() as Several;
   const before = await readPlacement(accounts);
   expect(before.map((placement) => slotsIn(placement, 'at rest').length)).toEqual([2_048, 2_048, 0]);

@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect } from 'vitest';
-import { hasCode } from '../../../lib/base/errors.ts';
-import { resumeMoves } from '../../../lib/operations/move-slots.ts';
-import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { type Action, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
-import type { Storage } from '../../../lib/storage/storage.ts';
+import { baseValues } from '../../kit/base.ts';
+import { type MoveTiming, operationsMove } from '../../kit/operations.ts';
+import { type Action, type Storage, storageRows, storageSlots, storageTables } from '../../kit/storage.ts';
 import { accountNamed, createAccounts, RESOURCES, type Several, TABLE } from '../storage/several-accounts.ts';
 
 /** Nothing is late in memory, and each process of these tests reads the map when it begins. */
 export const QUICK: MoveTiming = {
-  ...MOVE_TIMING,
+  ...operationsMove.MOVE_TIMING,
   leaseMs: 200,
   lateMs: 100,
   holdMs: 1_000,
@@ -25,7 +21,7 @@ export const blobIn = (slot: string, number: number, table = TABLE) =>
 
 export const at = (partition: string) => ({ table: TABLE, partition });
 export const write = (storage: Storage, partition: string, ...actions: Action[]) =>
-  submit(storage, { ...at(partition), actions });
+  storageRows.submit(storage, { ...at(partition), actions });
 export const put = (storage: Storage, partition: string, row: string, value: unknown) =>
   write(storage, partition, { kind: 'upsert', row, properties: { EntityType: 'thing', Value: value } });
 
@@ -33,18 +29,18 @@ export const put = (storage: Storage, partition: string, row: string, value: unk
 export async function storageToMove(partitions = 12, names = ['first', 'second']) {
   const created = createAccounts(names);
   const alone = created.open(1);
-  await provision(alone, RESOURCES);
+  await storageTables.provision(alone, RESOURCES);
   const keys = Array.from({ length: partitions }, (_, index) => `p${index}`);
   for (const key of keys) await put(alone, key, 'a', key);
   const storage = created.open() as Several;
-  await provision(storage, RESOURCES);
-  await scanTable(storage, { table: TABLE, limit: 1 });
-  return { ...created, storage, keys, slots: [...new Set(keys.map(slotOf))] };
+  await storageTables.provision(storage, RESOURCES);
+  await storageRows.scanTable(storage, { table: TABLE, limit: 1 });
+  return { ...created, storage, keys, slots: [...new Set(keys.map(storageSlots.slotOf))] };
 }
 
 /** The rows of a table as a new process reads them. */
 export async function contentsOf(storage: Storage) {
-  const { rows } = await scanTable(storage, { table: TABLE, limit: 10_000 });
+  const { rows } = await storageRows.scanTable(storage, { table: TABLE, limit: 10_000 });
   return Object.fromEntries(rows.map(({ partition, row, properties }) => [`${partition}/${row}`, properties.Value]));
 }
 
@@ -69,7 +65,7 @@ export function createTraffic(open: () => Storage, keys: readonly string[]) {
       if (isDelete) await write(storage, key, { kind: 'delete', row });
       else await put(storage, key, row, round);
       known.set(`${key}/${row}`, isDelete ? undefined : round);
-      const found = await readRow(storage, { ...at(key), row });
+      const found = await storageRows.readRow(storage, { ...at(key), row });
       expect(found?.properties.Value, `${key}/${row} in round ${round}`).toBe(known.get(`${key}/${row}`));
       await sleep(20);
     }
@@ -87,8 +83,8 @@ export function createTraffic(open: () => Storage, keys: readonly string[]) {
 
 /** Continues with other movers. A machine that is busy elsewhere may not renew the hold of one in time. */
 export async function resume(open: () => Storage, attempts = 10): Promise<unknown> {
-  return resumeMoves(open(), quick).catch((error: unknown) => {
-    if (attempts === 0 || !hasCode(error, 'busy')) throw error;
+  return operationsMove.resumeMoves(open(), quick).catch((error: unknown) => {
+    if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
     return resume(open, attempts - 1);
   });
 }

@@ -1,15 +1,11 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import type { Finding } from '../../../lib/define/declaration/finding.ts';
-import { addressOf } from '../../../lib/define/places/index-entries.ts';
-import { readEntity } from '../../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../../lib/engine/transfer/transfer.ts';
-import { createEntity, patchEntity } from '../../../lib/engine/write/entity-store.ts';
 import { defineEntity, intraPartitionIndex, type Values } from '../../../lib/index.ts';
-import { canVerify, verifyPage } from '../../../lib/operations/verify.ts';
-import { submit } from '../../../lib/storage/rows.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { definePlaces, type Entity, type Finding } from '../../kit/define.ts';
+import { engineRead, engineTransfer, engineWrite } from '../../kit/engine.ts';
+import { operationsCheck } from '../../kit/operations.ts';
+import { storageRows } from '../../kit/storage.ts';
 import { openWorld } from '../../world.ts';
 
 const { songs } = deploy(
@@ -47,9 +43,14 @@ const key = (songId: string) => ({ album: 'a', songId });
 
 async function check(repair = false): Promise<readonly Finding[]> {
   const found: Finding[] = [];
-  let position: Parameters<typeof verifyPage>[2]['position'];
+  let position: Parameters<typeof operationsCheck.verifyPage>[2]['position'];
   do {
-    const { findings, next } = await verifyPage(engine, songs, { position, top: 100, repair, patience: 1 });
+    const { findings, next } = await operationsCheck.verifyPage(engine, songs, {
+      position,
+      top: 100,
+      repair,
+      patience: 1,
+    });
     found.push(...findings);
     position = next;
   } while (position);
@@ -57,8 +58,12 @@ async function check(repair = false): Promise<readonly Finding[]> {
 }
 
 async function change(entity: Entity, songId: string, properties: Values): Promise<void> {
-  const { table, partition, row } = addressOf(entity, key(songId));
-  await submit(engine.storage, { table, partition, actions: [{ kind: 'merge', row, properties, etag: '*' }] });
+  const { table, partition, row } = definePlaces.addressOf(entity, key(songId));
+  await storageRows.submit(engine.storage, {
+    table,
+    partition,
+    actions: [{ kind: 'merge', row, properties, etag: '*' }],
+  });
 }
 
 const LONG = 'word '.repeat(200_000).trim();
@@ -71,7 +76,7 @@ test('a derived field that is not what its function returns is a finding, and is
     ['4', '', undefined],
     ['5', 'Delta', undefined],
   ] as const)
-    await createEntity(engine, songs, { ...key(songId), title, ...(text === undefined ? {} : { text }) });
+    await engineWrite.createEntity(engine, songs, { ...key(songId), title, ...(text === undefined ? {} : { text }) });
   await settle();
   expect(await check()).toEqual([]);
   await change(songs, '2', { title: 'Omega' });
@@ -88,25 +93,25 @@ test('a derived field that is not what its function returns is a finding, and is
     'not-derived length s_5 false',
   ]);
   // A write of the entity stores what the functions return.
-  await patchEntity(engine, songs, key('2'), { title: 'Beta' });
-  await patchEntity(engine, songs, key('3'), { title: 'Gamma delta' });
+  await engineWrite.patchEntity(engine, songs, key('2'), { title: 'Beta' });
+  await engineWrite.patchEntity(engine, songs, key('3'), { title: 'Gamma delta' });
   expect((await check()).filter(({ row }) => row !== 's_5')).toEqual([]);
 });
 
 test('an archive keeps what was derived', async () => {
-  await createEntity(engine, songs, { ...key('9'), title: 'Old' });
+  await engineWrite.createEntity(engine, songs, { ...key('9'), title: 'Old' });
   await change(songs, '9', { words: 7 });
-  await requestArchive(engine, songs, key('9'));
+  await engineTransfer.requestArchive(engine, songs, key('9'));
   await settle();
   expect((await check()).filter(({ row }) => row.includes('9'))).toEqual([]);
 });
 
 test('a patch and a move compute a derived field of a text in a blob', async () => {
-  await createEntity(engine, songs, { ...key('7'), title: 'Long', text: LONG });
-  await patchEntity(engine, songs, key('7'), { title: 'Longer' });
-  await requestMove(engine, songs, key('7'), { album: 'b' });
+  await engineWrite.createEntity(engine, songs, { ...key('7'), title: 'Long', text: LONG });
+  await engineWrite.patchEntity(engine, songs, key('7'), { title: 'Longer' });
+  await engineTransfer.requestMove(engine, songs, key('7'), { album: 'b' });
   await settle();
-  const { values } = await readEntity(engine, songs, { album: 'b', songId: '7' });
+  const { values } = await engineRead.readEntity(engine, songs, { album: 'b', songId: '7' });
   expect(values).toMatchObject({ words: 200_000, initial: 'L' });
 });
 
@@ -120,5 +125,5 @@ test('an entity with derived fields alone is checked regularly, and one without 
     defineEntity('texts', { ...declared, table: 'texts', key, derived: { text: ({ id }) => String(id) } }),
     defineEntity('plain', { ...declared, table: 'plain', key }),
   );
-  expect([canVerify(texts), canVerify(plain)]).toEqual([true, false]);
+  expect([operationsCheck.canVerify(texts), operationsCheck.canVerify(plain)]).toEqual([true, false]);
 });

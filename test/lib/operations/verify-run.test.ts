@@ -1,13 +1,13 @@
 import type { InvocationContext } from '@azure/functions';
 import { beforeAll, expect, test } from 'vitest';
-import { DAY_MS } from '../../../lib/base/time.ts';
-import { indexEntriesOf } from '../../../lib/define/places/index-entries.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
-import { verifyPage } from '../../../lib/operations/verify.ts';
 import { CHECK_EVERY_MS, continueVerifyRun, readVerifyRun, sortByRun } from '../../../lib/operations/verify-run.ts';
-import { TIMERS } from '../../../lib/register-functions.ts';
-import type { Runtime } from '../../../lib/rowkey.ts';
 import { employees, model, products } from '../../fixtures/model.ts';
+import { appFunctions } from '../../kit/api.ts';
+import { baseValues } from '../../kit/base.ts';
+import { definePlaces } from '../../kit/define.ts';
+import { engineWrite } from '../../kit/engine.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { operationsCheck } from '../../kit/operations.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { putAll } from '../../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../../world.ts';
@@ -25,7 +25,7 @@ beforeAll(async () => {
 const patientFor = (pages: number) => {
   let left = pages;
   const start = Date.now();
-  return { engine: { ...world.engine, now: () => (left-- > 0 ? start : start + DAY_MS) }, until: start + 1 };
+  return { engine: { ...world.engine, now: () => (left-- > 0 ? start : start + baseValues.DAY_MS) }, until: start + 1 };
 };
 
 test('a check continues after an interruption and runs once a week', async () => {
@@ -38,7 +38,7 @@ test('a check continues after an interruption and runs once a week', async () =>
   expect(begun.finishedAt).toBeUndefined();
   expect(await counted('rowkey.verify.found')).toEqual([]);
 
-  const done = await continueVerifyRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace });
+  const done = await continueVerifyRun(world.engine, employees, { until: Date.now() + baseValues.DAY_MS, ...pace });
   expect(done.startedAt).toBe(begun.startedAt);
   expect(done.checked).toBeGreaterThan(60 * 3);
   expect(done).toMatchObject({
@@ -49,24 +49,26 @@ test('a check continues after an interruption and runs once a week', async () =>
   expect(await readVerifyRun(world.engine, employees)).toEqual(done);
 
   expect(await counted('rowkey.verify.found')).toEqual([]);
-  expect(await continueVerifyRun(world.engine, employees, { until: Date.now() + DAY_MS, ...pace })).toEqual(done);
-  const inAWeek = { ...world.engine, now: () => Date.now() + 8 * DAY_MS };
-  const again = await continueVerifyRun(inAWeek, employees, { until: Date.now() + 9 * DAY_MS, ...pace });
+  expect(await continueVerifyRun(world.engine, employees, { until: Date.now() + baseValues.DAY_MS, ...pace })).toEqual(
+    done,
+  );
+  const inAWeek = { ...world.engine, now: () => Date.now() + 8 * baseValues.DAY_MS };
+  const again = await continueVerifyRun(inAWeek, employees, { until: Date.now() + 9 * baseValues.DAY_MS, ...pace });
   expect(again.startedAt > done.startedAt).toBe(true);
   expect(again.found).toBe(0);
 });
 
 test('a monthly check is repeated after a month, and the timer of a model without checks reads nothing', async () => {
-  const inDays = (days: number) => ({ ...world.engine, now: () => Date.now() + days * DAY_MS });
+  const inDays = (days: number) => ({ ...world.engine, now: () => Date.now() + days * baseValues.DAY_MS });
   const check = (days: number) => {
-    const options = { until: Date.now() + 99 * DAY_MS, every: CHECK_EVERY_MS.monthly, ...pace };
+    const options = { until: Date.now() + 99 * baseValues.DAY_MS, every: CHECK_EVERY_MS.monthly, ...pace };
     return continueVerifyRun(inDays(days), products, options);
   };
   const first = await check(0);
   expect(await check(29)).toEqual(first);
   expect((await check(31)).startedAt > first.startedAt).toBe(true);
-  const runtime = { model: { ...model, consistencyCheck: 'never' } } as unknown as Runtime;
-  await TIMERS.verify?.run(runtime, {} as InvocationContext);
+  const runtime = { model: { ...model, consistencyCheck: 'never' } } as unknown as Internal['Runtime'];
+  await appFunctions.TIMERS.verify?.run(runtime, {} as InvocationContext);
 });
 
 test('the entity whose check began first is checked first, so that a large one leaves time for the others', async () => {
@@ -75,10 +77,10 @@ test('the entity whose check began first is checked first, so that a large one l
 });
 
 test('a check stays below its transaction rate', async () => {
-  const later = { ...world.engine, now: () => Date.now() + 20 * DAY_MS };
+  const later = { ...world.engine, now: () => Date.now() + 20 * baseValues.DAY_MS };
   const since = performance.now();
   const { checked } = await continueVerifyRun(later, employees, {
-    until: Date.now() + 21 * DAY_MS,
+    until: Date.now() + 21 * baseValues.DAY_MS,
     rate: 500,
     patience: 0,
   });
@@ -95,8 +97,8 @@ test('a check with many findings under long keys stores as many findings as fit 
   await world.settle();
   for (const { lastName } of people)
     await world.storage.table('employees').deleteEntity(long('D'), `lastname_${lastName}`);
-  const later = { ...world.engine, now: () => Date.now() + 30 * DAY_MS };
-  const done = await continueVerifyRun(later, employees, { until: Date.now() + 31 * DAY_MS, ...pace });
+  const later = { ...world.engine, now: () => Date.now() + 30 * baseValues.DAY_MS };
+  const done = await continueVerifyRun(later, employees, { until: Date.now() + 31 * baseValues.DAY_MS, ...pace });
   expect(done.found).toBeGreaterThanOrEqual(people.length);
   expect(done.finishedAt).toBeDefined();
   expect(done.findings.length).toBeGreaterThan(20);
@@ -107,17 +109,17 @@ test('a check repairs what follows from an entity, and counts the rest for its a
   const { engine, storage } = world;
   const one = somebody({ department: 'D9' });
   const product = { categoryId: 9, productId: 9, productName: 'Tea', description: 'green' };
-  await createEntity(engine, employees, one);
-  await createEntity(engine, products, product);
-  const [entry] = indexEntriesOf(employees, one).filter(({ index }) => index === 'emailCompanyWide');
+  await engineWrite.createEntity(engine, employees, one);
+  await engineWrite.createEntity(engine, products, product);
+  const [entry] = definePlaces.indexEntriesOf(employees, one).filter(({ index }) => index === 'emailCompanyWide');
   await storage.table('employeesbyemail').deleteEntity(entry?.partition ?? '', entry?.row ?? '');
   await storage.table('employees').deleteEntity('D9', `lastname_${one.lastName}`);
   const rows = await rowsOf(storage, 'products');
   const texts = rows.find(({ description }) => description === 'green');
   await storage.table('products').deleteEntity(String(texts?.partitionKey), String(texts?.rowKey));
 
-  const later = { ...engine, now: () => Date.now() + 40 * DAY_MS };
-  const options = { until: Date.now() + 41 * DAY_MS, ...pace };
+  const later = { ...engine, now: () => Date.now() + 40 * baseValues.DAY_MS };
+  const options = { until: Date.now() + 41 * baseValues.DAY_MS, ...pace };
   const repaired = await continueVerifyRun(later, employees, options);
   expect(repaired.findings.map(({ of, ...finding }) => [of, finding.repaired])).toEqual(
     expect.arrayContaining([
@@ -136,7 +138,7 @@ test('a check repairs what follows from an entity, and counts the rest for its a
   expect(await counted('rowkey.verify.found')).toEqual(once);
   await continueVerifyRun(later, products, options);
   expect(await counted('rowkey.verify.found')).toEqual(once);
-  const asked = await verifyPage(engine, products, { top: 100, repair: true, patience: 0 });
+  const asked = await operationsCheck.verifyPage(engine, products, { top: 100, repair: true, patience: 0 });
   expect(asked.findings).toMatchObject([{ kind: 'missing', repaired: true }]);
 });
 
@@ -145,8 +147,11 @@ test('a check stops its repairs after a hundred, because so many point to a rest
   const people = Array.from({ length: 120 }, () => somebody({ department: 'D10' }));
   await putAll(engine, employees, people);
   for (const { lastName } of people) await storage.table('employees').deleteEntity('D10', `lastname_${lastName}`);
-  const later = { ...engine, now: () => Date.now() + 50 * DAY_MS };
-  const { found, repaired } = await continueVerifyRun(later, employees, { until: Date.now() + 51 * DAY_MS, ...pace });
+  const later = { ...engine, now: () => Date.now() + 50 * baseValues.DAY_MS };
+  const { found, repaired } = await continueVerifyRun(later, employees, {
+    until: Date.now() + 51 * baseValues.DAY_MS,
+    ...pace,
+  });
   expect(found).toBeGreaterThanOrEqual(people.length);
   expect(repaired).toBeGreaterThanOrEqual(100);
   expect(repaired).toBeLessThan(found);
@@ -156,6 +161,11 @@ test('a count is repaired after any number of other findings', async () => {
   const row = { partitionKey: 'D2', rowKey: 'department' };
   await world.storage.table('employees').updateEntity({ ...row, employeeCount: 7 }, 'Merge');
   const position = { table: 0, left: 150, known: Array.from({ length: 150 }, (_, index) => `finding${index}`) };
-  const { findings } = await verifyPage(world.engine, employees, { position, top: 1_000, repair: true, patience: 0 });
+  const { findings } = await operationsCheck.verifyPage(world.engine, employees, {
+    position,
+    top: 1_000,
+    repair: true,
+    patience: 0,
+  });
   expect(findings.filter(({ kind }) => kind === 'wrong-count')).toMatchObject([{ partition: 'D2', repaired: true }]);
 });

@@ -1,16 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { toProperties } from '../../../lib/define/codec/entity-codec.ts';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { addressOf } from '../../../lib/define/places/index-entries.ts';
 import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define.ts';
-import { createEntity } from '../../../lib/engine/write/entity-store.ts';
 import { type VerifyOptions, type VerifyPosition, verifyPage } from '../../../lib/operations/verify.ts';
-import { measureCost } from '../../../lib/storage/cost.ts';
-import { explain } from '../../../lib/storage/explain.ts';
-import { tryAction } from '../../../lib/storage/rows.ts';
 import { allPages } from '../../all-pages.ts';
 import { deploy } from '../../fixtures/deploy.ts';
+import { defineCodec, definePlaces, type Entity } from '../../kit/define.ts';
+import { engineWrite } from '../../kit/engine.ts';
+import { storageAccounts, storageRows } from '../../kit/storage.ts';
 import { expectIndexesToAgree, openWorld, type World } from '../../world.ts';
 
 test('an explained repair lists each write once', async () => {
@@ -24,9 +20,9 @@ test('an explained repair lists each write once', async () => {
     }),
   );
   const { engine, storage } = await openWorld(import.meta.url, [things]);
-  await createEntity(engine, things, { a: 'one', b: '1', c: '1' });
-  await tryAction(storage, { table: 'things', partition: 'one' }, { kind: 'delete', row: 'c_1' });
-  const steps = await explain(() => verifyPage(engine, things, { top: 10, repair: true, patience: 0 }));
+  await engineWrite.createEntity(engine, things, { a: 'one', b: '1', c: '1' });
+  await storageRows.tryAction(storage, { table: 'things', partition: 'one' }, { kind: 'delete', row: 'c_1' });
+  const steps = await storageAccounts.explain(() => verifyPage(engine, things, { top: 10, repair: true, patience: 0 }));
   expect(steps.filter((step) => 'write' in step)).toEqual([
     expect.objectContaining({ write: 'rows', table: 'things' }),
   ]);
@@ -39,7 +35,7 @@ describe('a page with more work than its limit', () => {
   async function pagesOf(world: World, entity: Entity, options: Partial<VerifyOptions>) {
     const common = { top: 100, repair: true, patience: 0, maxTransactions: MAX };
     return allPages((position: VerifyPosition | undefined) =>
-      measureCost(async (spent) => {
+      storageAccounts.measureCost(async (spent) => {
         const page = await verifyPage(world.engine, entity, { position, ...common, ...options });
         return { ...page, cost: spent.transactions };
       }),
@@ -63,9 +59,9 @@ describe('a page with more work than its limit', () => {
     for (let film = 0; film < FILMS; film += 1) {
       const cast = Array.from({ length: ACTORS }, (_, actor) => `actor ${actor}`);
       const values = { genre: 'Drama', title: `film ${String(film).padStart(2, '0')}`, cast };
-      const properties = toProperties(films, values, { WriteId: '1', Incarnation: '1' });
-      const address = addressOf(films, values);
-      await tryAction(world.storage, address, { kind: 'insert', row: address.row, properties });
+      const properties = defineCodec.toProperties(films, values, { WriteId: '1', Incarnation: '1' });
+      const address = definePlaces.addressOf(films, values);
+      await storageRows.tryAction(world.storage, address, { kind: 'insert', row: address.row, properties });
     }
     const pages = await pagesOf(world, films, { only: 'actor' });
     const found = pages.flatMap(({ findings }) => findings.map(({ partition, row }) => `${partition} in ${row}`));
@@ -90,11 +86,11 @@ describe('a page with more work than its limit', () => {
     );
     const MEMBERS = 100;
     const world = await openWorld(import.meta.url, [marks]);
-    await createEntity(world.engine, marks, { pupil: 'Ann', year: 1050, grade: 'A' });
+    await engineWrite.createEntity(world.engine, marks, { pupil: 'Ann', year: 1050, grade: 'A' });
     const members = Array.from({ length: MEMBERS }, (_, index) => String(1000 + index));
     const address = { table: 'marks', partition: 'Ann', row: 'grade_A' };
     const properties = { EntityType: 'list', Members: JSON.stringify(members) };
-    await tryAction(world.storage, address, { kind: 'upsert', row: address.row, properties });
+    await storageRows.tryAction(world.storage, address, { kind: 'upsert', row: address.row, properties });
     for (const repair of [false, true]) {
       const pages = await pagesOf(world, marks, { repair });
       const findings = pages.flatMap((page) => page.findings);

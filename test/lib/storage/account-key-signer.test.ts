@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { accountKeySigner, type TableSasRequest } from '../../../lib/storage/table-sas.ts';
+import { storageKeys, type TableSasRequest } from '../../kit/storage.ts';
 
 const KEY = Buffer.from('the key of an account').toString('base64');
 const REQUEST: TableSasRequest = {
@@ -33,7 +33,9 @@ describe('a signature with an account key', () => {
 
   test('equals the documented one and allows only HTTPS in Azure', async () => {
     const endpoint = 'https://contoso.table.core.windows.net';
-    const sas = new URLSearchParams(await accountKeySigner({ connectionString: azure, endpoint }).sign(REQUEST));
+    const sas = new URLSearchParams(
+      await storageKeys.accountKeySigner({ connectionString: azure, endpoint }).sign(REQUEST),
+    );
     const signature = createHmac('sha256', 'the key of an account').update(signed).digest('base64');
     expect(signature).toBe('G7TZKW52qy/8yxzAqD79qz24dts2Y3/y+hfXGziskIw=');
     expect(Object.fromEntries(sas)).toEqual({
@@ -52,7 +54,10 @@ describe('a signature with an account key', () => {
   });
 
   test('grants only the requested permissions', async () => {
-    const signer = accountKeySigner({ connectionString: azure, endpoint: 'https://contoso.table.core.windows.net' });
+    const signer = storageKeys.accountKeySigner({
+      connectionString: azure,
+      endpoint: 'https://contoso.table.core.windows.net',
+    });
     for (const permissions of ['a', 'u', 'd', 'raud'])
       expect(new URLSearchParams(await signer.sign({ ...REQUEST, permissions })).get('sp')).toBe(permissions);
   });
@@ -60,7 +65,7 @@ describe('a signature with an account key', () => {
   test('requires a key in the connection string, which the error does not show', () => {
     const connectionString = 'AccountName=contoso;SharedAccessSignature=sv=1';
     const endpoint = 'https://contoso.table.core.windows.net';
-    expect(() => accountKeySigner({ connectionString, endpoint })).toThrow(
+    expect(() => storageKeys.accountKeySigner({ connectionString, endpoint })).toThrow(
       'Cannot sign a grant: the connection string has no AccountKey.',
     );
   });

@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, test } from 'vitest';
 import { appendBlock, createAppendBlob, readLines } from '../../../lib/storage/append-blobs.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
-const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
 const container = 'lines';
 beforeAll(async () => {
   await storage.container(container).create();

@@ -2,14 +2,9 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import { createEngine } from '../../../lib/engine/engine.ts';
-import { readChanges } from '../../../lib/operations/audit-log.ts';
-import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../../lib/storage/append-blobs.ts';
-import { blobLength, readBlob, readBlobRange } from '../../../lib/storage/blobs.ts';
-import { hideCost, measureCost } from '../../../lib/storage/cost.ts';
-import { storageCall } from '../../../lib/storage/errors.ts';
-import { readRange, readRow, submit } from '../../../lib/storage/rows.ts';
-import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { engineCore } from '../../kit/engine.ts';
+import { operationsCheck } from '../../kit/operations.ts';
+import { type Storage, storageAccounts, storageBlobs, storageRows } from '../../kit/storage.ts';
 
 /** An account that accepts each request and never responds, or stops in the middle of a response. */
 
@@ -26,7 +21,7 @@ beforeAll(async () => {
   const { port } = server.address() as AddressInfo;
   const endpoint = (service: string) => `${service}Endpoint=http://127.0.0.1:${port}/devstoreaccount1`;
   const key = Buffer.alloc(64).toString('base64');
-  storage = openStorage({
+  storage = storageAccounts.openStorage({
     connectionString: `DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey=${key};${['Blob', 'Queue', 'Table'].map(endpoint).join(';')}`,
   });
 });
@@ -40,23 +35,29 @@ const blob = { container: 'files', name: 'a' };
 const address = { table: 'things', partition: 'p' };
 const at = Date.parse('2026-11-20T08:00:00Z');
 const READS: readonly [string, () => Promise<unknown>][] = [
-  ['a read of a row', () => readRow(storage, { ...address, row: 'r' })],
-  ['a range of rows', () => readRange(storage, { ...address, from: '' })],
-  ['the list of tables', () => storageCall(storage.tables.listTables().next())],
-  ['the state of a queue', () => storageCall(storage.queue('work').getProperties())],
-  ['messages', () => storageCall(storage.queue('work').receiveMessages())],
-  ['the list of blobs', () => listBlobs(storage, { container: 'files', prefix: '' })],
-  ['the lines of a blob', () => Array.fromAsync(readLines(storage, blob))],
-  ['a blob', () => readBlob(storage, blob)],
-  ['a part of a blob', () => readBlobRange(storage, blob, { count: 10 })],
-  ['the audit log', () => readChanges(createEngine(storage), { from: at, to: at + 1_000, limit: 10 })],
+  ['a read of a row', () => storageRows.readRow(storage, { ...address, row: 'r' })],
+  ['a range of rows', () => storageRows.readRange(storage, { ...address, from: '' })],
+  ['the list of tables', () => storageAccounts.storageCall(storage.tables.listTables().next())],
+  ['the state of a queue', () => storageAccounts.storageCall(storage.queue('work').getProperties())],
+  ['messages', () => storageAccounts.storageCall(storage.queue('work').receiveMessages())],
+  ['the list of blobs', () => storageBlobs.listBlobs(storage, { container: 'files', prefix: '' })],
+  ['the lines of a blob', () => Array.fromAsync(storageBlobs.readLines(storage, blob))],
+  ['a blob', () => storageBlobs.readBlob(storage, blob)],
+  ['a part of a blob', () => storageBlobs.readBlobRange(storage, blob, { count: 10 })],
+  [
+    'the audit log',
+    () => operationsCheck.readChanges(engineCore.createEngine(storage), { from: at, to: at + 1_000, limit: 10 }),
+  ],
 ];
 const WRITES: typeof READS = [
-  ['a write of a row', () => submit(storage, { ...address, actions: [{ kind: 'upsert', row: 'r', properties: {} }] })],
-  ['a message', () => storageCall(storage.queueSentOnce('work').sendMessage('x'))],
-  ['a new append blob', () => createAppendBlob(storage, blob)],
-  ['a block', () => appendBlock(storage, blob, { bytes: Buffer.from('x'), position: 0 })],
-  ['an upload', () => storageCall(storage.container('files').getBlockBlobClient('a').upload('x', 1))],
+  [
+    'a write of a row',
+    () => storageRows.submit(storage, { ...address, actions: [{ kind: 'upsert', row: 'r', properties: {} }] }),
+  ],
+  ['a message', () => storageAccounts.storageCall(storage.queueSentOnce('work').sendMessage('x'))],
+  ['a new append blob', () => storageBlobs.createAppendBlob(storage, blob)],
+  ['a block', () => storageBlobs.appendBlock(storage, blob, { bytes: Buffer.from('x'), position: 0 })],
+  ['an upload', () => storageAccounts.storageCall(storage.container('files').getBlockBlobClient('a').upload('x', 1))],
 ];
 
 /** Lets the clock run until the call ends; at most ten minutes. */
@@ -100,7 +101,7 @@ describe('work that reads several blobs one after another', () => {
   const readAll = async () => {
     const outcomes: unknown[] = [];
     for (const name of names)
-      outcomes.push(await readBlob(storage, { container: 'files', name }).catch((error) => error.code));
+      outcomes.push(await storageBlobs.readBlob(storage, { container: 'files', name }).catch((error) => error.code));
     return outcomes;
   };
   /** How many calls the account received. */
@@ -121,32 +122,36 @@ describe('work that reads several blobs one after another', () => {
     ['a response stops in the middle', half],
   ])('waits once if %s, as a part of a request', async (_, given) => {
     respond = given;
-    expect(await callsOf(() => measureCost(readAll))).toBe(1);
+    expect(await callsOf(() => storageAccounts.measureCost(readAll))).toBe(1);
     // A part of the request whose cost is hidden.
     const hidden = () =>
-      hideCost(
+      storageAccounts.hideCost(
         () => readAll(),
         () => false,
       );
-    expect(await callsOf(() => measureCost(hidden))).toBe(1);
+    expect(await callsOf(() => storageAccounts.measureCost(hidden))).toBe(1);
   });
 
   test('asks again in another request, and for other services', async () => {
     respond = () => undefined;
-    expect(await callsOf(async () => [...(await measureCost(readAll)), ...(await measureCost(readAll))].slice(3))).toBe(
-      2,
-    );
+    expect(
+      await callsOf(async () =>
+        [...(await storageAccounts.measureCost(readAll)), ...(await storageAccounts.measureCost(readAll))].slice(3),
+      ),
+    ).toBe(2);
     respond = (response) => response.writeHead(404, { 'x-ms-error-code': 'ResourceNotFound' }).end();
-    expect(await measureCost(() => readRow(storage, { ...address, row: 'r' }))).toBeUndefined();
+    expect(
+      await storageAccounts.measureCost(() => storageRows.readRow(storage, { ...address, row: 'r' })),
+    ).toBeUndefined();
   });
 
   test('asks again if the reader gave up by itself', async () => {
     respond = () => undefined;
     const before = received;
-    await measureCost(async () => {
+    await storageAccounts.measureCost(async () => {
       for (const name of names) {
         const signal = AbortSignal.timeout(100);
-        await expect(blobLength(storage, { container: 'files', name }, signal)).rejects.toMatchObject({
+        await expect(storageBlobs.blobLength(storage, { container: 'files', name }, signal)).rejects.toMatchObject({
           code: 'storage-unavailable',
         });
       }

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { withDeleteIf } from '../../../lib/storage/conditional-delete.ts';
-import { FIRST_ACCOUNT, openStorage } from '../../../lib/storage/storage.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 test('deletes in a transaction only the version with the ETag', async () => {
-  const account = { name: FIRST_ACCOUNT, connectionString: testStorage(import.meta.url) };
-  const client = openStorage({ accounts: [account] }).table('versions');
+  const account = { name: storageAccounts.FIRST_ACCOUNT, connectionString: testStorage(import.meta.url) };
+  const client = storageAccounts.openStorage({ accounts: [account] }).table('versions');
   await client.createTable();
   const key = { partitionKey: "DELETE o'p", rowKey: 'a\u00e9' };
   const { etag: former = '' } = await client.createEntity(key);

@@ -1,7 +1,7 @@
 import { createServer, get, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createConnections } from '../../../lib/storage/cost.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 
 /** As many reconcilers and requests as a busy process has. */
 const CONCURRENT = 64;
@@ -24,7 +24,7 @@ afterAll(() => {
   server.close();
 });
 
-const agents = createConnections(60_000);
+const agents = storageAccounts.createConnections(60_000);
 function call(path: string, { http } = agents): Promise<number> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
   return new Promise((resolve, reject) => {
@@ -42,7 +42,7 @@ test('keeps a connection, and has others for https', async () => {
 });
 
 test('waits for a slow response, and closes a connection that is idle', async () => {
-  const hasty = createConnections(200);
+  const hasty = storageAccounts.createConnections(200);
   expect(await call('/slow', hasty)).toBe(200);
   const { freeSockets } = hasty.http;
   await expect.poll(() => Object.keys(freeSockets)).toEqual([]);

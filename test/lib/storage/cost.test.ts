@@ -2,10 +2,8 @@ import { createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
 import { trace } from '@opentelemetry/api';
 import { NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { readBlob } from '../../../lib/storage/blobs.ts';
-import { readRow, submit } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { type Fault, faultyHttpClient } from '../../faulty-http-client.ts';
+import { storageAccounts, storageBlobs, storageRows } from '../../kit/storage.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { testStorage } from '../../storage.ts';
 
@@ -36,9 +34,9 @@ test.each([
     sendRequest: async (request: object) =>
       ({ request, status: 404, headers: createHttpHeaders(), bodyAsText: '' }) as never,
   };
-  const storage = openStorage({ connectionString, httpClient });
-  await readRow(storage, { table: 'employees', partition: 'secret', row: 'secret' }).catch(() => undefined);
-  await readBlob(storage, { container: 'photos', name: 'secret/secret' }).catch(() => undefined);
+  const storage = storageAccounts.openStorage({ connectionString, httpClient });
+  await storageRows.readRow(storage, { table: 'employees', partition: 'secret', row: 'secret' }).catch(() => undefined);
+  await storageBlobs.readBlob(storage, { container: 'photos', name: 'secret/secret' }).catch(() => undefined);
   expect(names).toEqual(['table GET employees', 'blob GET photos']);
 });
 
@@ -57,7 +55,7 @@ async function responses(): Promise<Record<string, unknown>> {
 }
 
 beforeAll(async () => {
-  const storage = openStorage({ connectionString });
+  const storage = storageAccounts.openStorage({ connectionString });
   await storage.tables.createTable(row.table);
   for (const period of ['20261121', '202611']) await storage.tables.createTable(row.table + period);
   await storage.queue('responses').create();
@@ -70,7 +68,9 @@ test.each<[Fault, string]>([
   ['reset', 'none'],
 ])('counts a response by table and status: %s', async (fault, status) => {
   await responses();
-  await readRow(openStorage({ connectionString, httpClient: faultyHttpClient(fault, 1) }), row).catch(() => undefined);
+  await storageRows
+    .readRow(storageAccounts.openStorage({ connectionString, httpClient: faultyHttpClient(fault, 1) }), row)
+    .catch(() => undefined);
   expect(await responses()).toMatchObject({ [`table responses ${status}`]: 1 });
 });
 
@@ -83,7 +83,7 @@ test('waits 40 seconds for a response that has nothing to wait for', async () =>
     },
   };
   const connectionString = at('http', (service) => `${service}.example`);
-  const storage = openStorage({ connectionString, httpClient });
+  const storage = storageAccounts.openStorage({ connectionString, httpClient });
   await Promise.allSettled([
     storage.table('things').getEntity('p', 'r'),
     storage.queue('work').getProperties(),
@@ -98,28 +98,29 @@ test('waits 40 seconds for a response that has nothing to wait for', async () =>
 
 test('counts a throttled response of a queue and its retry by queue', async () => {
   await responses();
-  await openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) })
+  await storageAccounts
+    .openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) })
     .queue('responses')
     .sendMessage('secret');
   expect(await responses()).toEqual({ 'queue responses 503': 1, 'queue responses 201': 1 });
 });
 
 test('counts a transaction by its table, and a rejected one by the status of the failed action', async () => {
-  const storage = openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) });
+  const storage = storageAccounts.openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) });
   const transaction = {
     table: row.table,
     partition: 'secret',
     actions: ['a', 'b'].map((key) => ({ kind: 'insert' as const, row: key, properties: {} })),
   };
   await responses();
-  await submit(storage, transaction);
+  await storageRows.submit(storage, transaction);
   expect(await responses()).toEqual({ 'table responses 503': 1, 'table responses 204': 1 });
-  await expect(submit(storage, transaction)).rejects.toMatchObject({ reason: 'exists' });
+  await expect(storageRows.submit(storage, transaction)).rejects.toMatchObject({ reason: 'exists' });
   expect(await responses()).toEqual({ 'table responses 409': 1 });
 });
 
 test.each(['20261121', '202611'])('counts the table of a period, %s, under the name without it', async (period) => {
   await responses();
-  await readRow(openStorage({ connectionString }), { ...row, table: row.table + period });
+  await storageRows.readRow(storageAccounts.openStorage({ connectionString }), { ...row, table: row.table + period });
   expect(await responses()).toEqual({ 'table responses 404': 1 });
 });

@@ -1,33 +1,31 @@
 import { expect, test, vi } from 'vitest';
 import { deleteFences, listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
-import { type Action, ANY_ETAG, readRange, readRow, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { LEASE_MS, ownerOf } from '../../../lib/storage/slot-map.ts';
-import { changeSlots, type Phase, readOwned, type SlotState } from '../../../lib/storage/slot-row.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
-import type { Storage } from '../../../lib/storage/storage.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { type Action, type Storage, storageRows, storageSlots } from '../../kit/storage.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
 import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './several-accounts.ts';
 
 /** A partition of the first of two accounts. */
 const PARTITION = 'Engineering';
-const SLOT = slotOf(PARTITION);
+const SLOT = storageSlots.slotOf(PARTITION);
 const AT = { table: TABLE, partition: PARTITION };
 const MOVE = '!m1';
 
-const write = (storage: Storage, ...actions: Action[]) => submit(storage, { ...AT, actions });
+const write = (storage: Storage, ...actions: Action[]) => storageRows.submit(storage, { ...AT, actions });
 const insert = (storage: Storage, row: string, value = 1) =>
   write(storage, { kind: 'insert', row, properties: { EntityType: 'thing', Value: value } });
 
 /** Sets the state of the slot in an account. */
-async function set(storage: Several, account: string, phase: Phase): Promise<void> {
-  const state: SlotState = phase === 'at rest' || phase === 'none' ? { phase } : { phase, move: MOVE, to: 'second' };
-  expect(await changeSlots(accountNamed(storage, account), [SLOT], () => state)).toBe(true);
+async function set(storage: Several, account: string, phase: Internal['Phase']): Promise<void> {
+  const state: Internal['SlotState'] =
+    phase === 'at rest' || phase === 'none' ? { phase } : { phase, move: MOVE, to: 'second' };
+  expect(await storageSlots.changeSlots(accountNamed(storage, account), [SLOT], () => state)).toBe(true);
 }
 
 /** Two accounts with the slot in a phase of a move from the first to the second one. */
-async function beginMove(phase: Phase = 'fencing') {
+async function beginMove(phase: Internal['Phase'] = 'fencing') {
   const created = await provisionAccounts(['first', 'second']);
-  expect((await ownerOf(created.storage, PARTITION)).name).toBe('first');
+  expect((await storageSlots.ownerOf(created.storage, PARTITION)).name).toBe('first');
   await set(created.storage, 'first', phase);
   // Another process knows nothing of the time before.
   return { ...created, storage: created.open() as Several };
@@ -35,18 +33,19 @@ async function beginMove(phase: Phase = 'fencing') {
 
 /** Lets the first account go, with a copy of the partition at the second one. */
 async function switchOwner(storage: Several): Promise<void> {
-  const { rows } = await readRange(accountNamed(storage, 'first'), { ...AT, from: '', before: '~' });
+  const { rows } = await storageRows.readRange(accountNamed(storage, 'first'), { ...AT, from: '', before: '~' });
   for (const { row, properties } of rows)
     await write(accountNamed(storage, 'second'), { kind: 'upsert', row, properties });
   await set(storage, 'first', 'gone');
   await set(storage, 'second', 'at rest');
 }
 
-const rowsAt = async (storage: Storage) => (await readRange(storage, { ...AT, from: '' })).rows.map(({ row }) => row);
+const rowsAt = async (storage: Storage) =>
+  (await storageRows.readRange(storage, { ...AT, from: '' })).rows.map(({ row }) => row);
 
 test('opens a partition at the first write of a move, and then writes in one transaction', async () => {
   const { storage, requests } = await beginMove();
-  await ownerOf(storage, PARTITION);
+  await storageSlots.ownerOf(storage, PARTITION);
   requests.length = 0;
   await insert(storage, 'a');
   // Rejected, registered, looked, opened, written.
@@ -55,7 +54,7 @@ test('opens a partition at the first write of a move, and then writes in one tra
   expect(requests).toHaveLength(6);
   expect(await listRegistered(accountNamed(storage, 'first'), MOVE, SLOT)).toEqual([{ ...AT, slot: SLOT }]);
   expect(await rowsAt(storage)).toEqual(['a', 'b']);
-  expect((await scanTable(storage, { table: TABLE, limit: 10 })).rows).toHaveLength(2);
+  expect((await storageRows.scanTable(storage, { table: TABLE, limit: 10 })).rows).toHaveLength(2);
 });
 
 test('writes in every way that has no fence', async () => {
@@ -74,7 +73,9 @@ test('writes in every way that has no fence', async () => {
     action: 0,
   });
   await expect(write(storage, { kind: 'delete', row: 'a', etag: stale })).rejects.toMatchObject({ reason: 'changed' });
-  await expect(write(storage, { kind: 'replace', row: 'z', properties: {}, etag: ANY_ETAG })).rejects.toMatchObject({
+  await expect(
+    write(storage, { kind: 'replace', row: 'z', properties: {}, etag: storageRows.ANY_ETAG }),
+  ).rejects.toMatchObject({
     reason: 'missing',
     action: 0,
   });
@@ -84,7 +85,7 @@ test('writes in every way that has no fence', async () => {
     { kind: 'insert', row: 'a', properties: {} },
   );
   await expect(both).rejects.toMatchObject({ reason: 'exists', action: 1 });
-  expect(await readRow(storage, { ...AT, row: 'a' })).toMatchObject({
+  expect(await storageRows.readRow(storage, { ...AT, row: 'a' })).toMatchObject({
     etag: merged.get('a'),
     properties: { Value: 1, Other: 2 },
   });
@@ -113,7 +114,7 @@ test('lets a write wait between two owners', async () => {
   const { storage, open } = await beginMove('gone');
   await write(accountNamed(storage, 'second'), { kind: 'insert', row: 'b', properties: {} });
   const writing = insert(storage, 'a');
-  const scanning = scanTable(open(), { table: TABLE, limit: 10 });
+  const scanning = storageRows.scanTable(open(), { table: TABLE, limit: 10 });
   await set(storage, 'second', 'at rest');
   await writing;
   expect((await scanning).rows.map(({ row }) => row)).toContain('b');
@@ -123,11 +124,11 @@ test('lets a write wait between two owners', async () => {
 test('ends a hand-over whose mover has died between two owners, for a write and for a scan', async () => {
   for (const use of [
     (storage: Storage) => insert(storage, 'a'),
-    (storage: Storage) => scanTable(storage, { table: TABLE, limit: 1 }),
+    (storage: Storage) => storageRows.scanTable(storage, { table: TABLE, limit: 1 }),
   ]) {
     const { storage, open } = await beginMove('gone');
     await use(storage);
-    expect((await ownerOf(open(), PARTITION)).name).toBe('second');
+    expect((await storageSlots.ownerOf(open(), PARTITION)).name).toBe('second');
   }
 });
 
@@ -143,7 +144,7 @@ test('gives a slot to no account that has had it and let it go meanwhile', async
         isBack = true;
         await set(storage, 'second', 'at rest');
         expect(
-          await changeSlots(accountNamed(storage, 'second'), [SLOT], () => ({
+          await storageSlots.changeSlots(accountNamed(storage, 'second'), [SLOT], () => ({
             phase: 'gone',
             move: '!m2',
             to: 'first',
@@ -159,7 +160,7 @@ test('gives a slot to no account that has had it and let it go meanwhile', async
   expect(isBack).toBe(true);
   for (const memory of memories) memory.intercept = undefined;
   expect(await rowsAt(accountNamed(storage, 'first'))).toEqual(['a']);
-  const owned = await readOwned(accountNamed(storage, 'second'));
+  const owned = await storageSlots.readOwned(accountNamed(storage, 'second'));
   expect(owned?.texts.get(0)?.[Number.parseInt(SLOT, 16)]).toBe('g');
 });
 
@@ -169,7 +170,7 @@ test('names an account whose row takes longer than a process may use it', async 
   try {
     for (const memory of memories)
       memory.intercept = (request, send) => {
-        if (/owned/.test(request.url)) vi.advanceTimersByTime(LEASE_MS);
+        if (/owned/.test(request.url)) vi.advanceTimersByTime(storageSlots.LEASE_MS);
         return send();
       };
     await expect(insert(storage, 'a')).rejects.toThrow('the account first takes more than 5 seconds');
@@ -181,7 +182,7 @@ test('names an account whose row takes longer than a process may use it', async 
 test('returns each row once in every phase, and none that the former owner has left', async () => {
   const { storage, open } = await beginMove();
   await insert(storage, 'a');
-  const scan = async () => (await scanTable(open(), { table: TABLE, limit: 1 })).rows.map(({ row }) => row);
+  const scan = async () => (await storageRows.scanTable(open(), { table: TABLE, limit: 1 })).rows.map(({ row }) => row);
   expect(await scan()).toEqual(['a']);
   await set(storage, 'first', 'draining');
   expect(await scan()).toEqual(['a']);
@@ -205,7 +206,7 @@ test('writes nothing to a sealed partition, and opens it for nobody', async () =
   await insert(storage, 'a');
   // A process that has read the phase, but does nothing before the seal.
   const late = open() as Several;
-  await ownerOf(late, PARTITION);
+  await storageSlots.ownerOf(late, PARTITION);
   await set(storage, 'first', 'draining');
   await sealPartition(accountNamed(storage, 'first'), MOVE, AT);
   const writing = insert(late, 'b');
@@ -242,30 +243,31 @@ test('does not write again what may have been written before the seal', async ()
   await insert(storage, 'a');
   // The third call is the write: the rows of both accounts are read first.
   const { storage: losing } = openWith('reply lost', 3);
-  const { etag = '' } = (await readRow(storage, { ...AT, row: 'a' })) ?? {};
+  const { etag = '' } = (await storageRows.readRow(storage, { ...AT, row: 'a' })) ?? {};
   const writing = write(losing, { kind: 'merge', row: 'a', properties: { Value: 2 }, etag });
   const failed = expect(writing).rejects.toMatchObject({ code: 'storage-unavailable' });
   await vi.waitFor(async () =>
-    expect((await readRow(accountNamed(storage, 'first'), { ...AT, row: 'a' }))?.properties.Value).toBe(2),
+    expect((await storageRows.readRow(accountNamed(storage, 'first'), { ...AT, row: 'a' }))?.properties.Value).toBe(2),
   );
   await set(storage, 'first', 'draining');
   await sealPartition(accountNamed(storage, 'first'), MOVE, AT);
   await switchOwner(storage);
   await failed;
-  expect((await readRow(open(), { ...AT, row: 'a' }))?.properties.Value).toBe(2);
+  expect((await storageRows.readRow(open(), { ...AT, row: 'a' }))?.properties.Value).toBe(2);
 });
 
 test('reads at the new owner if the slot was moved during the read', async () => {
   const { storage, open, memories } = await beginMove('draining');
   const [memory] = memories;
-  await submit(accountNamed(storage, 'first'), {
+  await storageRows.submit(accountNamed(storage, 'first'), {
     ...AT,
     actions: [{ kind: 'insert', row: 'a', properties: { Value: 1 } }],
   });
   for (const read of [
-    async (reader: Storage) => (await readRow(reader, { ...AT, row: 'a' }))?.properties.Value,
-    async (reader: Storage) => (await readRange(reader, { ...AT, from: '' })).rows[0]?.properties.Value,
-    async (reader: Storage) => (await scanTable(reader, { table: TABLE, limit: 1 })).rows[0]?.properties.Value,
+    async (reader: Storage) => (await storageRows.readRow(reader, { ...AT, row: 'a' }))?.properties.Value,
+    async (reader: Storage) => (await storageRows.readRange(reader, { ...AT, from: '' })).rows[0]?.properties.Value,
+    async (reader: Storage) =>
+      (await storageRows.scanTable(reader, { table: TABLE, limit: 1 })).rows[0]?.properties.Value,
   ]) {
     await set(storage, 'second', 'none');
     await set(storage, 'first', 'draining');
@@ -292,11 +294,15 @@ async function handOverWhileScanned(keys: readonly string[], { isDeleted = false
   const { storage, open, memories, requests } = await beginMove('at rest');
   const [first, second] = storage.accounts.list;
   for (const partition of keys)
-    await submit(storage, { table: TABLE, partition, actions: [{ kind: 'insert', row: 'a', properties: {} }] });
-  const moving = [...new Set(keys.toSorted().map(slotOf))].filter((slot) => slot < '800');
+    await storageRows.submit(storage, {
+      table: TABLE,
+      partition,
+      actions: [{ kind: 'insert', row: 'a', properties: {} }],
+    });
+  const moving = [...new Set(keys.toSorted().map(storageSlots.slotOf))].filter((slot) => slot < '800');
   const [memory] = memories;
   if (!first || !second || !memory) throw new Error('There are no accounts.');
-  await changeSlots(first, moving, () => ({ phase: 'draining', move: MOVE, to: 'second' }));
+  await storageSlots.changeSlots(first, moving, () => ({ phase: 'draining', move: MOVE, to: 'second' }));
   const changed: Action = { kind: 'upsert', row: 'a', properties: { New: 1 } };
   const handedOver: string[] = [];
   memory.intercept = async (request, send) => {
@@ -304,12 +310,12 @@ async function handOverWhileScanned(keys: readonly string[], { isDeleted = false
     const slot = request.method === 'GET' && /things/.test(request.url) ? moving[handedOver.length] : undefined;
     if (slot === undefined) return reply;
     handedOver.push(slot);
-    for (const partition of keys.filter((key) => slotOf(key) === slot)) {
-      if (!isDeleted) await submit(second, { table: TABLE, partition, actions: [changed] });
-      await submit(first, { table: TABLE, partition, actions: [{ kind: 'delete', row: 'a' }] });
+    for (const partition of keys.filter((key) => storageSlots.slotOf(key) === slot)) {
+      if (!isDeleted) await storageRows.submit(second, { table: TABLE, partition, actions: [changed] });
+      await storageRows.submit(first, { table: TABLE, partition, actions: [{ kind: 'delete', row: 'a' }] });
     }
-    await changeSlots(first, [slot], (state) => ({ ...state, phase: 'gone' }));
-    await changeSlots(second, [slot], () => ({ phase: 'at rest' }));
+    await storageSlots.changeSlots(first, [slot], (state) => ({ ...state, phase: 'gone' }));
+    await storageSlots.changeSlots(second, [slot], () => ({ phase: 'at rest' }));
     return reply;
   };
   const process = open();
@@ -320,9 +326,11 @@ async function handOverWhileScanned(keys: readonly string[], { isDeleted = false
 test('reads again only accounts that got slots during a scan, while slots are handed over one after another', async () => {
   const keys = Array.from({ length: 40 }, (_, index) => `p${index}`);
   const { process, handedOver, requests } = await handOverWhileScanned(keys);
-  const { rows } = await scanTable(process, { table: TABLE, limit: 100 });
+  const { rows } = await storageRows.scanTable(process, { table: TABLE, limit: 100 });
   expect(rows.map(({ partition }) => partition)).toEqual(keys.toSorted());
-  expect(rows.filter(({ properties }) => properties.New).map(({ partition }) => slotOf(partition))).toEqual(handedOver);
+  expect(
+    rows.filter(({ properties }) => properties.New).map(({ partition }) => storageSlots.slotOf(partition)),
+  ).toEqual(handedOver);
   expect(handedOver).toHaveLength(1);
   // The first account once, and the second one twice.
   expect(requests.filter(({ method, url }) => method === 'GET' && /things/.test(url))).toHaveLength(3);
@@ -333,14 +341,14 @@ test('fills the page of a scan from which a hand-over has taken rows', async () 
   const { process, handedOver } = await handOverWhileScanned(keys, { isDeleted: true });
   const found: string[] = [];
   for (let after: { partition: string; row: string } | undefined, more = true; more; ) {
-    const page = await scanTable(process, { table: TABLE, limit: 2, after });
+    const page = await storageRows.scanTable(process, { table: TABLE, limit: 2, after });
     if (page.more) expect(page.rows).toHaveLength(2);
     found.push(...page.rows.map(({ partition }) => partition));
     ({ more } = page);
     after = page.rows.at(-1);
   }
   // What was deleted may have been returned before.
-  const left = keys.filter((key) => !handedOver.includes(slotOf(key)));
+  const left = keys.filter((key) => !handedOver.includes(storageSlots.slotOf(key)));
   expect(found).toEqual(expect.arrayContaining(left));
   expect(found.toSorted()).toEqual([...new Set(found)]);
 });
@@ -356,7 +364,7 @@ test.each(FAULTS)('keeps what was written and registers each open partition: %s 
     );
     expect(writer.countCalls()).toBeGreaterThanOrEqual(at);
     const first = accountNamed(storage, 'first');
-    const found = await readRange(first, { ...AT, from: '' });
+    const found = await storageRows.readRange(first, { ...AT, from: '' });
     const isThere = found.rows.some(({ row }) => row === 'a');
     const isOpen = found.rows.some(({ row }) => row.startsWith('~own_'));
     const registered = await listRegistered(first, MOVE, SLOT);
@@ -388,16 +396,20 @@ test.each([
 test('continues a paused scan whose account has got a slot with rows before its pause', async () => {
   const { storage, open } = await beginMove('at rest');
   // Behind the partition, the second account has many rows of the first one.
-  const left = Array.from({ length: 60 }, (_, index) => `left${index}`).filter((key) => slotOf(key) < '800');
+  const left = Array.from({ length: 60 }, (_, index) => `left${index}`).filter(
+    (key) => storageSlots.slotOf(key) < '800',
+  );
   const rows = Array.from({ length: 100 }, (_, row): Action => ({ kind: 'insert', row: String(row), properties: {} }));
   for (const partition of left.slice(0, 12))
-    await submit(accountNamed(storage, 'second'), { table: TABLE, partition, actions: rows });
+    await storageRows.submit(accountNamed(storage, 'second'), { table: TABLE, partition, actions: rows });
   for (const row of ['a', 'b']) await insert(storage, row);
   const scan = { table: TABLE, limit: 1, mayPause: true };
-  const { resume, ...page } = await scanTable(open(), scan);
+  const { resume, ...page } = await storageRows.scanTable(open(), scan);
   expect(page).toEqual({ rows: [], more: true });
   await switchOwner(storage);
-  expect((await scanTable(open(), { ...scan, resume })).rows).toMatchObject([{ partition: PARTITION, row: 'a' }]);
+  expect((await storageRows.scanTable(open(), { ...scan, resume })).rows).toMatchObject([
+    { partition: PARTITION, row: 'a' },
+  ]);
 });
 
 test('continues a paused read of a partition at its new owner without the continuation of the former one', async () => {
@@ -413,15 +425,15 @@ test('continues a paused read of a partition at its new owner without the contin
     return { ...reply, bodyAsText: JSON.stringify({ value: [] }) };
   };
   const range = { ...AT, from: '', limit: 10, mayPause: true };
-  const { resume, ...page } = await readRange(storage, range);
+  const { resume, ...page } = await storageRows.readRange(storage, range);
   expect(page).toEqual({ rows: [], more: true });
-  expect((await readRange(storage, { ...range, resume })).resume).toBe(resume);
+  expect((await storageRows.readRange(storage, { ...range, resume })).resume).toBe(resume);
   const sent = () => requests.filter(({ url }) => url.includes('NextRowKey=cm93')).map(({ account }) => account);
   expect(new Set(sent())).toEqual(new Set(['first']));
   memory.intercept = undefined;
   await switchOwner(storage);
   requests.length = 0;
-  expect((await readRange(open(), { ...range, resume })).rows).toHaveLength(2);
+  expect((await storageRows.readRange(open(), { ...range, resume })).rows).toHaveLength(2);
   expect(sent()).toEqual([]);
 });
 
@@ -458,18 +470,18 @@ test('reads again if the slot came back under another move during the read', asy
     await set(storage, 'second', 'gone');
     await write(first, { kind: 'upsert', row: 'a', properties: { Value: 2 } });
     const state = { phase: 'fencing', move: '!m2', to: 'second' } as const;
-    expect(await changeSlots(first, [SLOT], () => state)).toBe(true);
+    expect(await storageSlots.changeSlots(first, [SLOT], () => state)).toBe(true);
     return reply;
   };
-  expect((await readRow(open(), { ...AT, row: 'a' }))?.properties.Value).toBe(2);
+  expect((await storageRows.readRow(open(), { ...AT, row: 'a' }))?.properties.Value).toBe(2);
 });
 
 test('changes slots of an account beside another process', async () => {
   const { storage } = await beginMove('at rest');
   const first = accountNamed(storage, 'first');
   const state = { phase: 'fencing', move: MOVE, to: 'second' } as const;
-  await Promise.all(['000', '001', '002'].map((slot) => changeSlots(first, [slot], () => state)));
-  expect((await readOwned(first))?.moves.size).toBe(3);
+  await Promise.all(['000', '001', '002'].map((slot) => storageSlots.changeSlots(first, [slot], () => state)));
+  expect((await storageSlots.readOwned(first))?.moves.size).toBe(3);
 });
 
 test('uses what it knows of a slot at rest for five seconds, and a read for less than the wait of a mover', async () => {
@@ -480,7 +492,7 @@ test('uses what it knows of a slot at rest for five seconds, and a read for less
   const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + passed);
   try {
     const [reader, writer] = [open(), open()];
-    for (const process of [reader, writer]) await ownerOf(process, PARTITION);
+    for (const process of [reader, writer]) await storageSlots.ownerOf(process, PARTITION);
     const memory = memoryOf('first');
     memory.intercept = async (request, send) => {
       const reply = await send();
@@ -491,7 +503,7 @@ test('uses what it knows of a slot at rest for five seconds, and a read for less
       await write(accountNamed(storage, 'second'), { kind: 'upsert', row: 'a', properties: { Value: 2 } });
       return reply;
     };
-    expect((await readRow(reader, { ...AT, row: 'a' }))?.properties.Value).toBe(2);
+    expect((await storageRows.readRow(reader, { ...AT, row: 'a' }))?.properties.Value).toBe(2);
     await insert(writer, 'b');
     expect(await rowsAt(accountNamed(storage, 'second'))).toEqual(['a', 'b']);
   } finally {
@@ -501,7 +513,7 @@ test('uses what it knows of a slot at rest for five seconds, and a read for less
 
 test('repeats no write for so long that a move could have begun and ended, even if its caller waits', async () => {
   const { storage, memoryOf } = await provisionAccounts(['first', 'second']);
-  await ownerOf(storage, PARTITION);
+  await storageSlots.ownerOf(storage, PARTITION);
   const memory = memoryOf('first');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let sent = 0;
@@ -517,7 +529,11 @@ test('repeats no write for so long that a move could have begun and ended, even 
     throw new Error('The request was not aborted.');
   };
   const { signal } = new AbortController();
-  const writing = submit(storage, { ...AT, signal, actions: [{ kind: 'insert', row: 'a', properties: {} }] });
+  const writing = storageRows.submit(storage, {
+    ...AT,
+    signal,
+    actions: [{ kind: 'insert', row: 'a', properties: {} }],
+  });
   await expect(writing)
     .rejects.toMatchObject({ code: 'storage-unavailable' })
     .finally(() => vi.useRealTimers());
@@ -530,7 +546,7 @@ test.runIf(IS_EVERY_POINT)(
     const { storage, open } = await beginMove('draining');
     await Promise.all([insert(storage, 'a'), insert(open(), 'b')]);
     expect(await rowsAt(open())).toEqual(['a', 'b']);
-    expect((await ownerOf(open(), PARTITION)).name).toBe('first');
+    expect((await storageSlots.ownerOf(open(), PARTITION)).name).toBe('first');
   },
   30_000,
 );
@@ -545,8 +561,8 @@ test('tells rows of a move of an earlier release from entities by their properti
   await write(accountNamed(storage, 'first'), fence);
   const wanted = ['a', ...named].sort();
   const read = async (select?: readonly string[]) => {
-    const { rows } = await readRange(storage, { ...AT, from: '', select });
-    const scanned = await scanTable(storage, { table: TABLE, select, limit: 100 });
+    const { rows } = await storageRows.readRange(storage, { ...AT, from: '', select });
+    const scanned = await storageRows.scanTable(storage, { table: TABLE, select, limit: 100 });
     expect(scanned.rows.map(({ row }) => row)).toEqual(rows.map(({ row }) => row));
     return rows;
   };
@@ -556,14 +572,16 @@ test('tells rows of a move of an earlier release from entities by their properti
   await write(storage, { kind: 'delete', row: `~own_${FORMER}` });
   await write(accountNamed(storage, 'first'), { kind: 'delete', row: fence.row });
   requests.length = 0;
-  expect((await readRange(storage, { ...AT, from: '', select: ['Absent'] })).rows).toHaveLength(wanted.length - 1);
+  expect((await storageRows.readRange(storage, { ...AT, from: '', select: ['Absent'] })).rows).toHaveLength(
+    wanted.length - 1,
+  );
   expect(requests).toHaveLength(1);
 });
 
 test('deletes what a move of an earlier release has left in a partition, and no entity with such a key', async () => {
   const { storage } = await provisionAccounts(['first', 'second']);
   const first = accountNamed(storage, 'first');
-  await submit(first, {
+  await storageRows.submit(first, {
     table: 'system',
     partition: `slots-${FORMER}-${SLOT}`,
     actions: [{ kind: 'insert', row: 'x', properties: { Table: TABLE, Partition: PARTITION } }],

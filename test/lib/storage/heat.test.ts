@@ -2,9 +2,7 @@ import { createHttpHeaders, type HttpClient, type PipelineRequest } from '@azure
 import fc from 'fast-check';
 import { afterEach, expect, test, vi } from 'vitest';
 import { createHeat, partitionOf } from '../../../lib/storage/heat.ts';
-import { readRange, readRow, submit } from '../../../lib/storage/rows.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { storageAccounts, storageRows, storageSlots } from '../../kit/storage.ts';
 import { countedMetrics } from '../../metrics.ts';
 
 const counted = countedMetrics();
@@ -21,7 +19,7 @@ function account(status = 404) {
       return { request, status, headers: createHttpHeaders(), bodyAsText: '' };
     },
   };
-  return { requests, storage: openStorage({ connectionString, httpClient }) };
+  return { requests, storage: storageAccounts.openStorage({ connectionString, httpClient }) };
 }
 
 /** Texts that keys may have, with all that a URL, a filter or JSON writes in another way. */
@@ -41,21 +39,21 @@ test('finds the partition in every request of an operation on rows', async () =>
       const put = { kind: 'upsert', row, properties } as const;
       const remove = { kind: 'delete', row } as const;
       const operations = [
-        () => readRow(storage, { ...at, row }),
-        () => readRange(storage, { ...at, from: row }),
-        () => submit(storage, { ...at, actions: [{ kind: 'insert', row, properties }] }),
-        () => submit(storage, { ...at, actions: [put] }),
-        () => submit(storage, { ...at, actions: [{ kind: 'merge', row, properties, etag: '*' }] }),
-        () => submit(storage, { ...at, actions: [remove] }),
+        () => storageRows.readRow(storage, { ...at, row }),
+        () => storageRows.readRange(storage, { ...at, from: row }),
+        () => storageRows.submit(storage, { ...at, actions: [{ kind: 'insert', row, properties }] }),
+        () => storageRows.submit(storage, { ...at, actions: [put] }),
+        () => storageRows.submit(storage, { ...at, actions: [{ kind: 'merge', row, properties, etag: '*' }] }),
+        () => storageRows.submit(storage, { ...at, actions: [remove] }),
         () =>
-          submit(storage, {
+          storageRows.submit(storage, {
             ...at,
             actions: [
               { kind: 'insert', row, properties },
               { ...put, row: `${row}2` },
             ],
           }),
-        () => submit(storage, { ...at, actions: [remove, { ...remove, row: `${row}2` }] }),
+        () => storageRows.submit(storage, { ...at, actions: [remove, { ...remove, row: `${row}2` }] }),
       ];
       for (const operation of operations) await operation().catch(() => undefined);
       expect(requests.map(partitionOf)).toEqual(operations.map(() => partition));
@@ -85,12 +83,14 @@ test('counts queues, and neither blobs, scans nor operations on tables', async (
 test('counts each rejected attempt', async () => {
   const { storage, requests } = account(429);
   const abort = AbortSignal.timeout(300);
-  await submit(storage, {
-    table: 'employees',
-    partition: 'Sales',
-    actions: [{ kind: 'delete', row: '1' }],
-    signal: abort,
-  }).catch(() => undefined);
+  await storageRows
+    .submit(storage, {
+      table: 'employees',
+      partition: 'Sales',
+      actions: [{ kind: 'delete', row: '1' }],
+      signal: abort,
+    })
+    .catch(() => undefined);
   const [{ throttled = 0, requests: rate = 1 } = {}] = storage.heat.top(1);
   expect(requests.length).toBeGreaterThan(0);
   expect(throttled / rate).toBe(1);
@@ -100,11 +100,11 @@ test('names a partition above a hundredth of the target in metrics by its slot, 
   // Each look at a metric forgets the others.
   const [load, ...others] = await metricsOfMinute('rowkey.partition.load');
   expect(others).toEqual([]);
-  expect(load?.by).toEqual({ resource: 'logins', slot: slotOf('ann@contoso.com') });
+  expect(load?.by).toEqual({ resource: 'logins', slot: storageSlots.slotOf('ann@contoso.com') });
   expect(Math.abs((load?.much ?? 0) - 3_000)).toBeLessThan(100);
   const throttled = await metricsOfMinute('rowkey.partition.throttled');
-  expect(throttled.map(({ by }) => by)).toEqual([{ resource: 'logins', slot: slotOf('bob@contoso.com') }]);
-  expect(slotOf('bob@contoso.com')).toMatch(/^[0-9a-f]{3}$/);
+  expect(throttled.map(({ by }) => by)).toEqual([{ resource: 'logins', slot: storageSlots.slotOf('bob@contoso.com') }]);
+  expect(storageSlots.slotOf('bob@contoso.com')).toMatch(/^[0-9a-f]{3}$/);
 });
 
 /** The points of a metric after a minute with 50 requests a second to one partition, and one to another, of which some are throttled. */

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { type KeyRing, UnwrapFailed } from '../../../lib/storage/key-ring.ts';
 import { createKeyVaultKeyRing } from '../../../lib/storage/key-vault-key-ring.ts';
+import { type KeyRing, storageKeys } from '../../kit/storage.ts';
 import { keyVault } from './key-vault.ts';
 
 const KEY = 'https://contoso.vault.azure.net/keys/data-keys';
@@ -65,7 +65,7 @@ test('uses a rotated key within five minutes and still unwraps with earlier vers
   expect(fresh.keyId).toBe(`${KEY}/${version}`);
   expect(Buffer.from(await ring.unwrap(fresh.keyId, fresh.wrapped))).toEqual(dataKey);
   expect(Buffer.from(await ring.unwrap(old.keyId, old.wrapped))).toEqual(dataKey);
-  await expect(ring.unwrap(old.keyId, fresh.wrapped)).rejects.toThrow(UnwrapFailed);
+  await expect(ring.unwrap(old.keyId, fresh.wrapped)).rejects.toThrow(storageKeys.UnwrapFailed);
 });
 
 test('an expired version unwraps but does not wrap', async () => {
@@ -126,7 +126,7 @@ test('does not unwrap bytes that the key did not wrap', async () => {
   const { keyId, wrapped } = await ring.wrap(randomBytes(32));
   const changed = Uint8Array.from(wrapped, (byte, index) => (index === 7 ? byte ^ 1 : byte));
   for (const bytes of [changed, wrapped.subarray(1), new Uint8Array()])
-    await expect(ring.unwrap(keyId, bytes)).rejects.toThrow(UnwrapFailed);
+    await expect(ring.unwrap(keyId, bytes)).rejects.toThrow(storageKeys.UnwrapFailed);
 });
 
 test('reports a missing version of a key as a wrong setting', async () => {

@@ -3,14 +3,14 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
 import { createLazyKeyRing } from '../../../lib/storage/lazy-key-ring.ts';
-import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
+import { storageKeys } from '../../kit/storage.ts';
 
 const keyUri = 'https://contoso.vault.azure.net/keys/data-keys';
 const folder = await mkdtemp(join(inject('folder'), 'keys-'));
 
 test('wraps with the keys of a file', async () => {
   const file = join(folder, 'keys.json');
-  const keyId = await rotateLocalKey(file);
+  const keyId = await storageKeys.rotateLocalKey(file);
   const ring = createLazyKeyRing(() => ({ file }));
   const dataKey = randomBytes(32);
   const { wrapped } = await ring.wrap(dataKey);

@@ -1,10 +1,9 @@
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { afterEach, expect, it, vi } from 'vitest';
-import { createPace } from '../../../lib/base/pace.ts';
 import { adaptToLoad, failIfSilent, inBackground, retryAfterMs } from '../../../lib/storage/load.ts';
-import { readRow, submit } from '../../../lib/storage/rows.ts';
-import { openStorage, through } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
+import { baseValues } from '../../kit/base.ts';
+import { storageAccounts, storageRows } from '../../kit/storage.ts';
 
 afterEach(() => void vi.useRealTimers());
 
@@ -13,8 +12,8 @@ const ADDRESS = { table: 'things', partition: 'p', row: 'r' };
 /** An account that responds to the next requests with these, and then executes them. */
 async function open(replies: { status: number; headers?: Record<string, string> }[] = []) {
   const memory = createMemoryStorage();
-  const pace = createPace();
-  const storage = openStorage(memory, '', () => pace);
+  const pace = baseValues.createPace();
+  const storage = storageAccounts.openStorage(memory, '', () => pace);
   await storage.table(ADDRESS.table).createTable();
   let sent = 0;
   memory.intercept = async (request, send) => {
@@ -33,21 +32,21 @@ it.each([
   ['OperationTimedOut', { status: 500, headers: { 'x-ms-error-code': 'OperationTimedOut' } }],
 ])('slows background work down after %s to a caller, whose request is repeated at once', async (_, reply) => {
   const { pace, storage, countSent } = await open([reply]);
-  expect(await readRow(storage, ADDRESS)).toBeUndefined();
+  expect(await storageRows.readRow(storage, ADDRESS)).toBeUndefined();
   expect([pace.allowed, countSent()]).toEqual([4, 2]);
 });
 
 it('does not slow down after another error', async () => {
   const { pace, storage } = await open([{ status: 500, headers: { 'x-ms-error-code': 'InternalError' } }]);
-  expect(await readRow(storage, ADDRESS)).toBeUndefined();
+  expect(await storageRows.readRow(storage, ADDRESS)).toBeUndefined();
   expect(pace.allowed).toBe(8);
 });
 
 it('sends no request in the background before the time of Retry-After', async () => {
   vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] });
-  const pace = createPace();
+  const pace = baseValues.createPace();
   const sentAt: number[] = [];
-  const client = through([adaptToLoad(pace)], {
+  const client = storageAccounts.through([adaptToLoad(pace)], {
     async sendRequest(request) {
       sentAt.push(performance.now());
       const isFirst = sentAt.length === 1;
@@ -71,7 +70,9 @@ it('does not send a write whose time is over while it waits', async () => {
   const { pace, storage, countSent } = await open();
   const ends = await Promise.all(Array.from({ length: 8 }, () => pace.enter('background')));
   const actions = [{ kind: 'insert', row: 'r', properties: {} }] as const;
-  const write = inBackground(() => submit(storage, { ...ADDRESS, actions, signal: AbortSignal.timeout(5) }));
+  const write = inBackground(() =>
+    storageRows.submit(storage, { ...ADDRESS, actions, signal: AbortSignal.timeout(5) }),
+  );
   await expect(write).rejects.toMatchObject({ code: 'storage-unavailable' });
   for (const end of ends) end();
   expect(countSent()).toBe(0);
@@ -80,7 +81,8 @@ it('does not send a write whose time is over while it waits', async () => {
 it('limits the requests to each account by itself, so that one without a response delays no other', async () => {
   const memories = ['first', 'second'].map((account) => createMemoryStorage({ account }));
   const accounts = memories.map((memory, at) => ({ name: ['first', 'second'][at] ?? '', ...memory }));
-  const [first, second] = openStorage({ accounts }, '', () => createPace({ limit: 2 })).accounts?.list ?? [];
+  const [first, second] =
+    storageAccounts.openStorage({ accounts }, '', () => baseValues.createPace({ limit: 2 })).accounts?.list ?? [];
   if (!first || !second) throw new Error('There are no accounts.');
   await first.table(ADDRESS.table).createTable();
   const { promise: away, reject: end } = Promise.withResolvers<never>();
@@ -90,9 +92,9 @@ it('limits the requests to each account by itself, so that one without a respons
       sent += 1;
       return away;
     };
-  const reads = [1, 2, 3].map(() => readRow(second, ADDRESS));
+  const reads = [1, 2, 3].map(() => storageRows.readRow(second, ADDRESS));
   await expect.poll(() => sent).toBe(2);
-  expect(await readRow(first, ADDRESS)).toBeUndefined();
+  expect(await storageRows.readRow(first, ADDRESS)).toBeUndefined();
   end(new Error('The account is away.'));
   await Promise.allSettled(reads);
   expect(sent).toBe(3);
@@ -109,7 +111,7 @@ it('reads Retry-After as seconds and as a date', () => {
 it('lets requests to an account fail that responds to none for ten seconds, but for one at a time', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const sent: PromiseWithResolvers<{ status: number }>[] = [];
-  const client = through([failIfSilent()], {
+  const client = storageAccounts.through([failIfSilent()], {
     sendRequest() {
       const reply = Promise.withResolvers<{ status: number }>();
       sent.push(reply);
@@ -147,7 +149,7 @@ it('sends nothing for five seconds after a request to which an account has not r
   const lost = { code: 'REQUEST_SEND_ERROR' };
   const replies = [40_000, 1_000, 40_000, 0];
   let sent = 0;
-  const client = through([failIfSilent()], {
+  const client = storageAccounts.through([failIfSilent()], {
     async sendRequest() {
       const after = replies[sent] ?? 0;
       sent += 1;

@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { UnwrapFailed } from '../../../lib/storage/key-ring.ts';
 import { createLocalKeyRing, rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
+import { storageKeys } from '../../kit/storage.ts';
 
 let folder: string;
 let file: string;
@@ -56,7 +56,7 @@ test('uses a rotated key without a restart and still unwraps with earlier keys',
   const fresh = await ring.wrap(dataKey);
   expect(fresh.keyId).toBe(second);
   expect(await ring.unwrap(fresh.keyId, fresh.wrapped)).toEqual(dataKey);
-  await expect(ring.unwrap(first, fresh.wrapped)).rejects.toThrow(UnwrapFailed);
+  await expect(ring.unwrap(first, fresh.wrapped)).rejects.toThrow(storageKeys.UnwrapFailed);
 });
 
 test('creates the file for its owner only and leaves no other file', async () => {
@@ -82,12 +82,12 @@ test('does not unwrap changed, shortened or extended bytes', async () => {
   await fc.assert(
     fc.asyncProperty(fc.nat(wrapped.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
       const changed = Uint8Array.from(wrapped, (byte, index) => (index === at ? byte ^ change : byte));
-      await expect(ring.unwrap(keyId, changed)).rejects.toThrow(UnwrapFailed);
+      await expect(ring.unwrap(keyId, changed)).rejects.toThrow(storageKeys.UnwrapFailed);
     }),
   );
   for (let length = 0; length < wrapped.length; length++)
-    await expect(ring.unwrap(keyId, wrapped.subarray(0, length))).rejects.toThrow(UnwrapFailed);
-  await expect(ring.unwrap(keyId, Buffer.concat([wrapped, Buffer.alloc(8)]))).rejects.toThrow(UnwrapFailed);
+    await expect(ring.unwrap(keyId, wrapped.subarray(0, length))).rejects.toThrow(storageKeys.UnwrapFailed);
+  await expect(ring.unwrap(keyId, Buffer.concat([wrapped, Buffer.alloc(8)]))).rejects.toThrow(storageKeys.UnwrapFailed);
 });
 
 test('reports a key that is missing from the file as a wrong setting', async () => {

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { receiveMessages, sendMessage } from '../../../lib/storage/messages.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
-const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
 const units = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => String.fromCharCode(from + index)).join('');
 

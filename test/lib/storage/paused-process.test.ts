@@ -1,9 +1,7 @@
 import { createHttpHeaders, type HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, expect, test } from 'vitest';
-import { createTable } from '../../../lib/storage/provision.ts';
-import { submit } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { httpClient } from '../../../local/walk/known-messages.ts';
+import { storageAccounts, storageRows, storageTables } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 /** The SDK repeats a request after 200 ms. */
@@ -11,7 +9,7 @@ const TIME_LIMIT_MS = 500;
 
 const connectionString = testStorage(import.meta.url);
 const table = 'paused';
-beforeAll(() => createTable(openStorage({ connectionString }), table));
+beforeAll(() => storageTables.createTable(storageAccounts.openStorage({ connectionString }), table));
 
 test('a process that was paused does not repeat a write after its time limit', async () => {
   const signal = AbortSignal.timeout(TIME_LIMIT_MS);
@@ -26,10 +24,10 @@ test('a process that was paused does not repeat a write after its time limit', a
       return { request, status: 503, headers: createHttpHeaders(), bodyAsText: '' };
     },
   };
-  const storage = openStorage({ connectionString, httpClient: client });
+  const storage = storageAccounts.openStorage({ connectionString, httpClient: client });
   const actions = [{ kind: 'insert', row: 'row', properties: {} }] as const;
-  const writing = submit(storage, { table, partition: 'partition', actions, signal });
+  const writing = storageRows.submit(storage, { table, partition: 'partition', actions, signal });
   await expect(writing).rejects.toMatchObject({ code: 'storage-unavailable' });
-  const found = openStorage({ connectionString }).table(table).getEntity('partition', 'row');
+  const found = storageAccounts.openStorage({ connectionString }).table(table).getEntity('partition', 'row');
   await expect(found).rejects.toMatchObject({ statusCode: 404 });
 });

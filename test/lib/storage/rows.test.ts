@@ -1,7 +1,7 @@
 import { createDefaultHttpClient, createHttpHeaders, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { deleteUnchanged, type ReadBound, readRange, scanTable, submit } from '../../../lib/storage/rows.ts';
-import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { type Storage, storageAccounts } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 const TABLE = 'things';
@@ -24,7 +24,7 @@ beforeAll(async () => {
       return inner.sendRequest(request);
     },
   };
-  storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
+  storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url), httpClient });
   await storage.table(TABLE).createTable();
   for (let partition = 0; partition < PARTITIONS; partition += 1) {
     const actions = Array.from({ length: ROWS }, (_, row) => {
@@ -159,7 +159,7 @@ test('continues after an empty page', async () => {
       return { request, status: 200, headers, bodyAsText: JSON.stringify({ value: isFirst ? [] : [row] }) };
     },
   };
-  const paged = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
+  const paged = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url), httpClient });
   const { rows, more } = await readRange(paged, { table: TABLE, partition: 'one', from: '' });
   expect(rows).toMatchObject([{ partition: 'one', row: '2' }]);
   expect(more).toBe(false);

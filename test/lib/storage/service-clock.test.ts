@@ -1,6 +1,6 @@
 import { createHttpHeaders, createPipelineRequest, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { createServiceClock } from '../../../lib/storage/storage.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 
 test('bounds the time of the service, although local time is wrong and headers have whole seconds', async () => {
   const local = { now: 1_000 };
@@ -9,7 +9,7 @@ test('bounds the time of the service, although local time is wrong and headers h
     local.now += milliseconds;
     service.now += milliseconds;
   };
-  const clock = createServiceClock(() => local.now);
+  const clock = storageAccounts.createServiceClock(() => local.now);
   const answer = async (request: PipelineRequest) => {
     pass(300);
     const headers = createHttpHeaders({ date: new Date(service.now).toUTCString() });
@@ -30,7 +30,7 @@ test('bounds the time of the service, although local time is wrong and headers h
 });
 
 test('keeps what it knows after a response without a date', async () => {
-  const clock = createServiceClock(() => 0);
+  const clock = storageAccounts.createServiceClock(() => 0);
   const answer = (headers: Record<string, string>) =>
     clock.policy.sendRequest(createPipelineRequest({ url: 'https://a.example' }), async (request) => ({
       request,

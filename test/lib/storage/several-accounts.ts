@@ -1,13 +1,12 @@
 import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
-import { provision } from '../../../lib/storage/provision.ts';
-import { SYSTEM_TABLE } from '../../../lib/storage/slot-row.ts';
-import { type Account, type Accounts, openStorage, type Storage } from '../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { type Account, type Storage, storageAccounts, storageSlots, storageTables } from '../../kit/storage.ts';
 
 export const TABLE = 'things';
 /** No other program has rows in the tables. */
 export const RESOURCES = {
-  tables: [TABLE, SYSTEM_TABLE],
+  tables: [TABLE, storageSlots.SYSTEM_TABLE],
   queues: ['work'],
   containers: ['files'],
   clientTables: [],
@@ -15,7 +14,7 @@ export const RESOURCES = {
 };
 export const NAMES = ['first', 'second', 'third'];
 
-export type Several = Storage & { readonly accounts: Accounts };
+export type Several = Storage & { readonly accounts: Internal['Accounts'] };
 
 /** What happens to a request: a process that has crashed sends no other one. */
 type Fault = 'crash before' | 'crash after' | 'reply lost';
@@ -58,7 +57,7 @@ export function createAccounts(names = NAMES) {
       };
       return { name, connectionString: memory.connectionString, httpClient: { sendRequest } };
     });
-    const storage = openStorage({ accounts: options }) as Several;
+    const storage = storageAccounts.openStorage({ accounts: options }) as Several;
     return { storage, options, countCalls: () => calls };
   }
 
@@ -76,7 +75,7 @@ export function createAccounts(names = NAMES) {
 export async function provisionAccounts(names?: readonly string[]) {
   const created = createAccounts(names && [...names]);
   const storage = created.open();
-  await provision(storage, RESOURCES);
+  await storageTables.provision(storage, RESOURCES);
   return { ...created, storage };
 }
 

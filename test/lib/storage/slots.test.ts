@@ -1,7 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createBlobName } from '../../../lib/engine/read/text-blobs.ts';
-import { placeOfBlob } from '../../../lib/storage/blob-owner.ts';
 import {
   canOverlap,
   hashKey,
@@ -14,6 +12,8 @@ import {
   slotOf,
   subtractLayers,
 } from '../../../lib/storage/slots.ts';
+import { engineRead } from '../../kit/engine.ts';
+import { storageBlobs } from '../../kit/storage.ts';
 import { sampleRuns } from '../../points.ts';
 
 test('spreads texts that are alike, and never changes', () => {
@@ -80,7 +80,7 @@ test('says of a partition key its beginnings and the whole, and never changes', 
 });
 
 const blobOf = (table: string, partition: string) =>
-  placeOfBlob(createBlobName({ table, partition, row: 'r' }, 'contents'));
+  storageBlobs.placeOfBlob(engineRead.createBlobName({ table, partition, row: 'r' }, 'contents'));
 
 const SEPARATORS = ['_', '-', '_y-'];
 const parts = fc.array(fc.constantFrom('a', 'ü', '_', ...SEPARATORS), { minLength: 1, maxLength: 14, size: 'max' });

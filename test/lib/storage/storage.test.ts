@@ -2,12 +2,8 @@ import { globSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { listBlobs } from '../../../lib/storage/append-blobs.ts';
-import { listContainer, readBlob } from '../../../lib/storage/blobs.ts';
-import { sendMessage } from '../../../lib/storage/messages.ts';
-import { listTables } from '../../../lib/storage/provision.ts';
-import { type Action, readRange, readRow, submit } from '../../../lib/storage/rows.ts';
 import { openStorage, type Storage } from '../../../lib/storage/storage.ts';
+import { type Action, storageBlobs, storageQueues, storageRows, storageTables } from '../../kit/storage.ts';
 
 const key = 'AccountName=me;AccountKey=a2V5';
 const endpoints = (protocol: string) =>
@@ -27,18 +23,18 @@ test.each([
     },
   };
   const storage = openStorage({ connectionString, httpClient });
-  await readRow(storage, { table: 'things', partition: 'one', row: '1' }).catch(() => undefined);
+  await storageRows.readRow(storage, { table: 'things', partition: 'one', row: '1' }).catch(() => undefined);
   expect(asked.map(({ allowInsecureConnection }) => allowInsecureConnection)).toEqual([isPlain]);
 });
 
 test.each<[string, (storage: Storage) => Promise<unknown>]>([
-  ['a point query', (storage) => readRow(storage, { table: 'things', partition: 'one', row: '1' })],
-  ['a range', (storage) => readRange(storage, { table: 'things', partition: 'one', from: '' })],
-  ['a list of tables', (storage) => listTables(storage, 'things')],
-  ['a message', (storage) => sendMessage(storage, 'things', {})],
-  ['a blob', (storage) => readBlob(storage, { container: 'things', name: 'one' })],
-  ['a list of blobs', (storage) => listBlobs(storage, { container: 'things', prefix: '' })],
-  ['a container', (storage) => Array.fromAsync(listContainer(storage, 'things'))],
+  ['a point query', (storage) => storageRows.readRow(storage, { table: 'things', partition: 'one', row: '1' })],
+  ['a range', (storage) => storageRows.readRange(storage, { table: 'things', partition: 'one', from: '' })],
+  ['a list of tables', (storage) => storageTables.listTables(storage, 'things')],
+  ['a message', (storage) => storageQueues.sendMessage(storage, 'things', {})],
+  ['a blob', (storage) => storageBlobs.readBlob(storage, { container: 'things', name: 'one' })],
+  ['a list of blobs', (storage) => storageBlobs.listBlobs(storage, { container: 'things', prefix: '' })],
+  ['a container', (storage) => Array.fromAsync(storageBlobs.listContainer(storage, 'things'))],
 ])('reports unavailable storage for %s', async (_, call) => {
   const httpClient = {
     sendRequest: async (request: PipelineRequest) => ({ request, status: 503, headers: createHttpHeaders() }),
@@ -51,9 +47,9 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
 });
 
 test.each<[string, (storage: Storage) => Promise<unknown>]>([
-  ['a point query', (storage) => readRow(storage, { table: 'things', partition: 'one', row: '1' })],
-  ['a message', (storage) => sendMessage(storage, 'things', {})],
-  ['a blob', (storage) => readBlob(storage, { container: 'things', name: 'one' })],
+  ['a point query', (storage) => storageRows.readRow(storage, { table: 'things', partition: 'one', row: '1' })],
+  ['a message', (storage) => storageQueues.sendMessage(storage, 'things', {})],
+  ['a blob', (storage) => storageBlobs.readBlob(storage, { container: 'things', name: 'one' })],
 ])('retries a 429 without Retry-After three times like a 503: %s', async (_, call) => {
   for (const status of [429, 503]) {
     let calls = 0;
@@ -98,7 +94,7 @@ test.each<[string, Action[], Record<string, number>]>([
     };
     const connectionString = `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`;
     const storage = openStorage({ connectionString, httpClient });
-    const written = submit(storage, { table: 'things', partition: 'one', actions });
+    const written = storageRows.submit(storage, { table: 'things', partition: 'one', actions });
     await expect(written).rejects.toMatchObject({ code: 'storage-unavailable' });
     expect(calls, fault).toBe(times);
     // The service stops working on a write that nobody waits for.
@@ -116,7 +112,7 @@ test('sends an insert again if the connection ends before its handshake', async 
   const { port } = server.address() as AddressInfo;
   const at = endpoints('https').replaceAll('azurite:10000', `127.0.0.1:${port}`);
   const storage = openStorage({ connectionString: `DefaultEndpointsProtocol=https;${key};${at}` });
-  const written = submit(storage, { table: 'things', partition: 'one', actions: [insert] });
+  const written = storageRows.submit(storage, { table: 'things', partition: 'one', actions: [insert] });
   await expect(written).rejects.toMatchObject({ code: 'storage-unavailable' });
   expect(connections).toBe(4);
   server.close();
@@ -130,7 +126,7 @@ test.each([414, 431])('rejects a query whose URL is too long for storage: %d', a
     connectionString: `DefaultEndpointsProtocol=https;${key};${endpoints('https')}`,
     httpClient,
   });
-  const query = readRange(storage, {
+  const query = storageRows.readRange(storage, {
     table: 'things',
     partition: 'one',
     from: '',

@@ -1,13 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { createTable } from '../../../lib/storage/provision.ts';
-import { submit } from '../../../lib/storage/rows.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
-import { rowUrl, type TableSasRequest, tableSasSigner } from '../../../lib/storage/table-sas.ts';
+import { storageAccounts, storageKeys, storageRows, storageTables, type TableSasRequest } from '../../kit/storage.ts';
 import { testStorage } from '../../storage.ts';
 
 describe('a grant sent to storage', () => {
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-  const signer = tableSasSigner(storage);
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
+  const signer = storageKeys.tableSasSigner(storage);
   // Characters that a key from a template can contain and that have a meaning in a URL, except `%`, which Azurite
   // decodes twice.
   const address = { table: 'granted', partition: "O'Neil & Söhne (50+)", row: "empid_1 'a'=b;c,d" };
@@ -23,7 +20,7 @@ describe('a grant sent to storage', () => {
 
   async function call(query: string, method = 'GET'): Promise<Response> {
     const body = method === 'GET' || method === 'DELETE' ? {} : { body: '{"Age":1}' };
-    return fetch(`${await rowUrl(storage, address)}?${query}`, {
+    return fetch(`${await storageKeys.rowUrl(storage, address)}?${query}`, {
       method,
       headers: { ...headers, 'if-match': '*' },
       ...body,
@@ -31,8 +28,11 @@ describe('a grant sent to storage', () => {
   }
 
   beforeAll(async () => {
-    await createTable(storage, address.table);
-    await submit(storage, { ...indexEntry, actions: [{ kind: 'insert', row, properties: { Name: 'Ann' } }] });
+    await storageTables.createTable(storage, address.table);
+    await storageRows.submit(storage, {
+      ...indexEntry,
+      actions: [{ kind: 'insert', row, properties: { Name: 'Ann' } }],
+    });
   });
 
   test('reads its row by its URL alone', async () => {
@@ -69,8 +69,8 @@ describe('a grant sent to storage', () => {
 });
 
 test('has a row address with doubled quotes and encoded characters', async () => {
-  const storage = openStorage({ connectionString: 'UseDevelopmentStorage=true' });
-  expect(await rowUrl(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toBe(
+  const storage = storageAccounts.openStorage({ connectionString: 'UseDevelopmentStorage=true' });
+  expect(await storageKeys.rowUrl(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toBe(
     "http://127.0.0.1:10002/devstoreaccount1/employees(PartitionKey='O''Neil%20%26%20Co',RowKey='a%2Fb%25%C3%A9')",
   );
 });
@@ -78,7 +78,9 @@ test('has a row address with doubled quotes and encoded characters', async () =>
 test('is signed for the short name of the emulator, over HTTP', async () => {
   const startsAt = new Date();
   const rows = { table: 'employees', partition: 'Sales', firstRow: 'a', lastRow: 'a' };
-  const signer = tableSasSigner(openStorage({ connectionString: 'UseDevelopmentStorage=true' }));
+  const signer = storageKeys.tableSasSigner(
+    storageAccounts.openStorage({ connectionString: 'UseDevelopmentStorage=true' }),
+  );
   const sas = new URLSearchParams(await signer.sign({ ...rows, startsAt, expiresAt: startsAt, permissions: 'r' }));
   expect([sas.get('spr'), sas.has('sig')]).toEqual(['https,http', true]);
 });

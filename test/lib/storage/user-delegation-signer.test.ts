@@ -5,13 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { TableServiceClient } from '@azure/data-tables';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { type TableSasRequest, type TableSasSigner, userDelegationSigner } from '../../../lib/storage/table-sas.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { storageKeys, type TableSasRequest } from '../../kit/storage.ts';
 
 /** A key endpoint as documented. The client resolves the address of the account to this server. */
 const received: { url: string; headers: Record<string, unknown>; body: string }[] = [];
 let statuses: number[] = [];
 let server: Server;
-let signer: TableSasSigner;
+let signer: Internal['TableSasSigner'];
 const scopes: unknown[] = [];
 
 beforeAll(async () => {
@@ -59,7 +60,7 @@ beforeEach(() => {
   };
   const retryOptions = { maxRetries: 1, retryDelayInMs: 1 };
   const tables = new TableServiceClient('https://contoso.table.core.windows.net/', credential, { retryOptions });
-  signer = userDelegationSigner({ tables, httpClient });
+  signer = storageKeys.userDelegationSigner({ tables, httpClient });
 });
 
 const START = Date.parse('2026-11-20T09:45:00.900Z');

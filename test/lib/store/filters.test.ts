@@ -1,8 +1,6 @@
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { AskedComparison } from '../../../lib/define/codec/query.ts';
-import { OPERATORS } from '../../../lib/define/declaration/comparison.ts';
 import {
   defineEntity,
   defineModel,
@@ -12,7 +10,9 @@ import {
   type Listing,
   type Where,
 } from '../../../lib/index.ts';
-import { openStorage } from '../../../lib/storage/storage.ts';
+import { modelParts } from '../../kit/define.ts';
+import type { Internal } from '../../kit/internal.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { openApp } from '../../open-app.ts';
 import { sampleRuns } from '../../points.ts';
 import { testStorage } from '../../storage.ts';
@@ -118,7 +118,7 @@ beforeAll(async () => {
 
 /** Stores the rows of some entities as version 1 did. */
 async function makeOlder(isOlder: (id: number) => boolean) {
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
   for (const table of ['members', 'membersbytown'])
     for await (const row of storage.table(table).listEntities<Record<string, unknown>>()) {
       const { name, score, ...others } = row;
@@ -136,7 +136,7 @@ async function makeOlder(isOlder: (id: number) => boolean) {
 
 const comparison = fc.constantFrom(...FIELDS).chain((field) => {
   const value: fc.Arbitrary<unknown> = arbitraries[field];
-  const operators = OPERATORS.filter((one) => field !== 'active' || ['eq', 'ne', 'in'].includes(one));
+  const operators = modelParts.OPERATORS.filter((one) => field !== 'active' || ['eq', 'ne', 'in'].includes(one));
   return fc.constantFrom(...operators).chain((operator) =>
     fc.record({
       field: fc.constant(field),
@@ -147,7 +147,7 @@ const comparison = fc.constantFrom(...FIELDS).chain((field) => {
 });
 
 /** One comparison of a field and operator, in the form of the store. */
-function toWhere(asked: readonly AskedComparison[]): Record<string, Record<string, unknown>> {
+function toWhere(asked: readonly Internal['AskedComparison'][]): Record<string, Record<string, unknown>> {
   const where: Record<string, Record<string, unknown>> = {};
   for (const { field, operator, values } of asked)
     where[field] = { ...where[field], [operator]: operator === 'in' ? values : values[0] };
@@ -243,7 +243,7 @@ test('a filter on tables of several periods compares the rows of each', async ()
   expect(await read({ failed: { ne: true }, tries: { gt: 1 } })).toBe(0);
 });
 
-const large: Record<string, unknown> = { name: Object.fromEntries(OPERATORS.map((one) => [one, 'x'])) };
+const large: Record<string, unknown> = { name: Object.fromEntries(modelParts.OPERATORS.map((one) => [one, 'x'])) };
 test.each([
   ['an encrypted field', { secret: 'x' }, 'secret', 'encrypted'],
   ['a large text', { notes: 'x' }, 'notes', 'not stored as one property'],

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, inject, test } from 'vitest';
 import { createRowkey, RowkeyError } from '../../../lib/index.ts';
-import { readChanges } from '../../../lib/operations/audit-log.ts';
-import { rotateLocalKey } from '../../../lib/storage/local-key-ring.ts';
 import { PNG } from '../../../local/walk/png.ts';
 import { model } from '../../fixtures/writers.ts';
+import { operationsCheck } from '../../kit/operations.ts';
+import { storageKeys } from '../../kit/storage.ts';
 import { openApp } from '../../open-app.ts';
 
 const file = join(inject('folder'), `${randomUUID()}.json`);
 const rowkey = openApp(import.meta.url, model, { keys: { file } });
 const { store } = rowkey;
 beforeAll(async () => {
-  await rotateLocalKey(file);
+  await storageKeys.rotateLocalKey(file);
   await rowkey.provision();
 });
 
@@ -185,7 +185,7 @@ test('the store of a series counts by slot', async () => {
 test('records its writes in the audit log with the given subject', async () => {
   const from = Date.now() - 60_000;
   await store.notes.create({ topic: 'audit', text: 'a' }, { by: 'ann' });
-  const { items } = await readChanges(await rowkey.runtime.readyEngine(console), {
+  const { items } = await operationsCheck.readChanges(await rowkey.runtime.readyEngine(console), {
     from,
     to: Date.now() + 60_000,
     limit: 1_000,

@@ -1,7 +1,7 @@
 import type { FunctionHandler, InvocationContext } from '@azure/functions';
 import { InMemorySpanExporter, NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { expect, test } from 'vitest';
-import { nameRequest, traceInvocation } from '../../../lib/telemetry/span.ts';
+import { apiCalls } from '../../kit/api.ts';
 import { countedMetrics } from '../../metrics.ts';
 
 const counted = countedMetrics();
@@ -11,7 +11,7 @@ new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(spans)] }).reg
 /** Runs a handler as a function with this name and trigger type. */
 const run = (functionName: string, type: string, handler: FunctionHandler) => {
   const context = { functionName, options: { trigger: { type, methods: ['GET'], route: 'things' } } };
-  return traceInvocation(handler, context as unknown as InvocationContext, { routePrefix: 'api' })(
+  return apiCalls.traceInvocation(handler, context as unknown as InvocationContext, { routePrefix: 'api' })(
     { method: 'GET' } as never,
     context as never,
   );
@@ -30,7 +30,7 @@ test('names the span of a request after its method and route, which a handler of
   spans.reset();
   await run('own', 'httpTrigger', () => ({ status: 200 }));
   await run('api', 'httpTrigger', () => {
-    nameRequest('HEAD', '/api/things/{id}');
+    apiCalls.nameRequest('HEAD', '/api/things/{id}');
     return { status: 404 };
   });
   expect(spans.getFinishedSpans().map(({ name, attributes }) => [name, attributes])).toEqual([
@@ -47,7 +47,7 @@ test('measures each request by its route and its status, also if the handler thr
   await run('own', 'httpTrigger', () => ({ status: 200 }));
   await run('own', 'httpTrigger', () => ({ status: 200 }));
   await run('api', 'httpTrigger', () => {
-    nameRequest('GET', '/api/things/{id}');
+    apiCalls.nameRequest('GET', '/api/things/{id}');
     return { status: 503 };
   });
   await run('own', 'httpTrigger', () => undefined);

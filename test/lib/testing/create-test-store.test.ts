@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex } from '../../../lib/define.ts';
 import { createTestStore } from '../../../lib/testing/index.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 
 const text = z.string();
 const model = defineModel({
@@ -101,8 +102,7 @@ test('spreads partitions over several accounts, of which one may be away', async
 
 test('fails if a message can never succeed', async () => {
   const { settle, storage } = await createTestStore(model);
-  const { openStorage } = await import('../../../lib/storage/storage.ts');
-  await openStorage(storage).queue('index-changes').sendMessage('{}');
+  await storageAccounts.openStorage(storage).queue('index-changes').sendMessage('{}');
   await expect(settle()).rejects.toThrow('is poison');
   await settle();
 });

@@ -1,17 +1,16 @@
 import { Command } from 'commander';
 import { expect, test, vi } from 'vitest';
-import { MOVE_TIMING, type MoveTiming } from '../../../lib/operations/slot-mover.ts';
-import { submit } from '../../../lib/storage/rows.ts';
-import { changeSlots } from '../../../lib/storage/slot-row.ts';
 import { addAccountsCommands, describeReport } from '../../../local/cli/accounts-command.ts';
 import type { OpenAccounts } from '../../../local/cli/open-accounts.ts';
+import { type MoveTiming, operationsMove } from '../../kit/operations.ts';
+import { storageRows, storageSlots } from '../../kit/storage.ts';
 import { accountNamed, provisionAccounts, RESOURCES, type Several, TABLE } from '../../lib/storage/several-accounts.ts';
 import { countTurns } from '../../patient-clock.ts';
 
 countTurns();
 
 const timing: MoveTiming = {
-  ...MOVE_TIMING,
+  ...operationsMove.MOVE_TIMING,
   leaseMs: 100,
   lateMs: 50,
   holdMs: 5_000,
@@ -21,7 +20,7 @@ const timing: MoveTiming = {
 test('moves slots, spreads them, returns them and cleans up', async () => {
   const { open, stopped, requests } = await provisionAccounts();
   const actions = [{ kind: 'insert', row: 'r', properties: { EntityType: 'thing' } }] as const;
-  await submit(open(), { table: TABLE, partition: 'Engineering', actions });
+  await storageRows.submit(open(), { table: TABLE, partition: 'Engineering', actions });
   let placed: OpenAccounts['placed'] = [];
   const printed = vi.spyOn(console, 'log').mockImplementation(() => {});
   /** Runs a command and returns what it prints. */
@@ -60,7 +59,7 @@ test('moves slots, spreads them, returns them and cleans up', async () => {
   expect((await accounts('resume'))[0]).toMatch(/^0 slots moved/);
   expect((await accounts('abort'))[0]).toMatch(/^0 slots moved/);
   const begun = { phase: 'fencing', move: 'begun', to: 'second', turn: 9 } as const;
-  await changeSlots(accountNamed(open() as Several, 'first'), ['000'], () => begun);
+  await storageSlots.changeSlots(accountNamed(open() as Several, 'first'), ['000'], () => begun);
   expect((await accounts('abort'))[1]).toBe('1 slots stay where they are: 000.');
   expect(process.exitCode).toBeUndefined();
   await expect(accounts('move', '--to', 'third')).rejects.toThrow('--slots, --key or --share');

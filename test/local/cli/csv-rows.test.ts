@@ -1,7 +1,5 @@
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
-import type { Entity } from '../../../lib/define/declaration/entity.ts';
-import { describeModel } from '../../../lib/http/routes/model-route.ts';
 import type { Values } from '../../../lib/index.ts';
 import { readCsv } from '../../../local/cli/csv-rows.ts';
 import { maxRowBytes } from '../../../local/cli/max-row-bytes.ts';
@@ -10,11 +8,13 @@ import { toModel } from '../../../web/src/api/model.ts';
 import { toCsv } from '../../../web/src/transfer/csv.ts';
 import { jsonValues } from '../../fixtures/json-values.ts';
 import { employees, expenses, logins, model } from '../../fixtures/model.ts';
+import type { Entity } from '../../kit/define.ts';
+import { httpDoor } from '../../kit/http.ts';
 
 const events = { onRow: () => undefined, onBad: () => undefined };
 /** The entity as the console has it. */
 function described({ name }: Entity) {
-  const entity = toModel(describeModel(model)).entities.get(name);
+  const entity = toModel(httpDoor.describeModel(model)).entities.get(name);
   if (!entity) throw new Error(name);
   return entity;
 }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { createPace } from '../../../lib/base/pace.ts';
 import { ask } from '../../../local/cli/target.ts';
+import { baseValues } from '../../kit/base.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['performance', 'setTimeout', 'clearTimeout'] }));
 afterEach(() => {
@@ -15,7 +15,7 @@ it.each([429, 503])('sends no request before the Retry-After of a %i to another 
     sentAt.push(Math.round(performance.now() - began));
     return sentAt.length === 1 ? new Response('', { status, headers: { 'retry-after': '20' } }) : new Response('done');
   });
-  const pace = createPace({ first: 1 });
+  const pace = baseValues.createPace({ first: 1 });
   const target = { url: 'https://api.example', root: '/api', token: 'token', pace };
   const others = [ask(target, '/api/a'), ask(target, '/api/b'), ask(target, '/api/c')];
   await vi.advanceTimersByTimeAsync(19_900);

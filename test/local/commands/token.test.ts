@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createAuthenticator } from '../../../lib/access/token.ts';
 import { type LocalIdentityProvider, startIdentityProvider } from '../../../local/instance/identity-provider.ts';
 import { removeInstance, writeInstance } from '../../../local/instance/instance.ts';
 import { model } from '../../fixtures/model.ts';
+import { accessChecks } from '../../kit/access.ts';
 
 const SCRIPT = fileURLToPath(new URL('../../../local/commands/token.ts', import.meta.url));
 const NOWHERE = 'http://127.0.0.1:1';
@@ -38,7 +38,7 @@ function run(...args: string[]): Promise<{ code: number | undefined; stdout: str
 }
 
 test('puts every role into the token', async () => {
-  const authenticate = createAuthenticator(provider, model);
+  const authenticate = accessChecks.createAuthenticator(provider, model);
   for (const args of [
     ['--role', 'operator,hr'],
     ['--role', 'operator', '--role', 'hr'],
@@ -51,7 +51,7 @@ test('puts every role into the token', async () => {
 test('makes a list of a claim that is given twice', async () => {
   const claims = ['sub=ann', 'departments=Sales', 'departments=HR'].flatMap((claim) => ['--claim', claim]);
   const { stdout } = await run('--role', 'hr', ...claims);
-  expect(await createAuthenticator(provider, model)(`Bearer ${stdout.trim()}`)).toMatchObject({
+  expect(await accessChecks.createAuthenticator(provider, model)(`Bearer ${stdout.trim()}`)).toMatchObject({
     subject: 'ann',
     claims: { departments: ['Sales', 'HR'] },
   });
@@ -61,7 +61,7 @@ test('prints only a token of the running instance', async () => {
   const { code, stdout, stderr } = await run('--role', 'hr', '--email', 'Ann@contoso.com');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
-  const authenticate = createAuthenticator(provider, model);
+  const authenticate = accessChecks.createAuthenticator(provider, model);
   expect(await authenticate(`Bearer ${stdout.trim()}`)).toMatchObject({
     roles: ['hr'],
     claims: { email: 'Ann@contoso.com' },

@@ -1,9 +1,9 @@
 import { mkdtemp, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, inject, test } from 'vitest';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString, startAzurite } from '../../../local/instance/azurite.ts';
 import { readSecrets } from '../../../local/instance/secrets.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 
 /** The published key that every emulator uses by default. */
 const PUBLISHED = 'Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==';
@@ -37,10 +37,10 @@ test('the emulator rejects the published key and accepts the key of the data fol
   const { storageKey } = await readSecrets(join(folder, 'served'));
   const azurite = await startAzurite({ folder: join(folder, 'served'), accounts: [createEmulatorAccount(storageKey)] });
   try {
-    const { tables, queues, blobs } = openStorage({ connectionString: azurite.connectionString() });
+    const { tables, queues, blobs } = storageAccounts.openStorage({ connectionString: azurite.connectionString() });
     await queues.createQueue('work');
     const endpoints = { tables: tables.url, queues: queues.url, blobs: blobs.url };
-    const stranger = openStorage({
+    const stranger = storageAccounts.openStorage({
       connectionString: formatConnectionString(createEmulatorAccount(PUBLISHED), endpoints),
     });
     await expect(stranger.queue('work').sendMessage('{}')).rejects.toMatchObject({ statusCode: 403 });

@@ -5,11 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { openStorage } from '../../../lib/storage/storage.ts';
 import { readInstance } from '../../../local/instance/instance.ts';
 import { startProduct } from '../../../local/instance/start-product.ts';
 import { keepAccountCount } from '../../../local/instance/storage-accounts.ts';
 import { deployedApp } from '../../fixtures/deployed-app.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { SECOND_ACCOUNT, testStorage } from '../../storage.ts';
 
 /** As Core Tools without their port and another instance on it, which is healthy and rejects the token of this one. */
@@ -60,7 +60,7 @@ test('provisions several storage accounts, and names each to the app', async () 
   });
   expect(await readInstance(folder)).toMatchObject({ accounts: 2 });
   for (const each of [connectionString, second]) {
-    const { queue } = openStorage({ connectionString: each });
+    const { queue } = storageAccounts.openStorage({ connectionString: each });
     expect((await queue('transfers-poison').getProperties()).approximateMessagesCount).toBe(0);
   }
 });

@@ -1,10 +1,5 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { moveSlots } from '../../../lib/operations/move-slots.ts';
-import { MOVE_TIMING } from '../../../lib/operations/slot-mover.ts';
-import { provision } from '../../../lib/storage/provision.ts';
-import { scanTable, submit } from '../../../lib/storage/rows.ts';
-import { slotOf } from '../../../lib/storage/slots.ts';
 import type { EntityCost } from '../../../local/capacity/entity-cost.ts';
 import { readPublished } from '../../../local/capacity/published.ts';
 import { deployedApp } from '../../../local/instance/deployed-app.ts';
@@ -14,6 +9,8 @@ import { costOfMove } from '../../../local/scale/move.ts';
 import { createRandom } from '../../../local/scale/random.ts';
 import { SCALE_PAGE, updateScale } from '../../../local/scale/scale-page.ts';
 import { planSystem, serveLoad, usesOf } from '../../../local/scale/system.ts';
+import { operationsMove } from '../../kit/operations.ts';
+import { storageRows, storageSlots, storageTables } from '../../kit/storage.ts';
 import { createAccounts, RESOURCES, TABLE } from '../../lib/storage/several-accounts.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
 
@@ -110,27 +107,27 @@ test('a move takes the calls that its steps take', () => {
 test('the mover copies and compares with as many transactions as the model says', async () => {
   const { open, requests } = createAccounts(['first', 'second']);
   const [alone, storage] = [open(1), open()];
-  await provision(alone, RESOURCES);
+  await storageTables.provision(alone, RESOURCES);
   const keys = Array.from({ length: 60 }, (_, index) => `p${index}`);
   const actions = Array.from({ length: 40 }, (_, index) => ({
     kind: 'upsert' as const,
     row: `${index}`,
     properties: { EntityType: 'thing' },
   }));
-  for (const partition of keys) await submit(alone, { table: TABLE, partition, actions });
-  await provision(storage, RESOURCES);
-  await scanTable(storage, { table: TABLE, limit: 1 });
+  for (const partition of keys) await storageRows.submit(alone, { table: TABLE, partition, actions });
+  await storageTables.provision(storage, RESOURCES);
+  await storageRows.scanTable(storage, { table: TABLE, limit: 1 });
   requests.length = 0;
-  const moved = [...new Set(keys.slice(0, 20).map(slotOf))];
+  const moved = [...new Set(keys.slice(0, 20).map(storageSlots.slotOf))];
   const timing = {
-    ...MOVE_TIMING,
+    ...operationsMove.MOVE_TIMING,
     leaseMs: 50,
     lateMs: 50,
     holdMs: 5_000,
     keepMs: 0,
   };
-  await moveSlots(storage, [{ slots: moved, to: 'second' }], { timing, resources: RESOURCES });
-  const slots = new Set(keys.map(slotOf)).size;
+  await operationsMove.moveSlots(storage, [{ slots: moved, to: 'second' }], { timing, resources: RESOURCES });
+  const slots = new Set(keys.map(storageSlots.slotOf)).size;
   const { transactions } = costOfMove({
     rows: 2_400,
     rowsOfTarget: 0,

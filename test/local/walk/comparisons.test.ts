@@ -2,7 +2,6 @@ import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, expect, inject, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../../lib/base/time.ts';
 import { type DeclaredEntity, defineEntity, defineModel, defineSeries, total } from '../../../lib/define.ts';
 import { compareAll } from '../../../local/walk/compare-answers.ts';
 import { compareArchives } from '../../../local/walk/compare-periods.ts';
@@ -10,6 +9,7 @@ import { type Step, takeStep } from '../../../local/walk/steps.ts';
 import { formatFailure, walk } from '../../../local/walk/walk.ts';
 import { prepareWorlds, type WalkWorld } from '../../../local/walk/walk-world.ts';
 import { linkedEntities } from '../../fixtures/deploy.ts';
+import { baseValues } from '../../kit/base.ts';
 import { testStorage } from '../../storage.ts';
 
 /** The comparisons of the walk with counts of series, archived periods and totals: each finds what is wrong. */
@@ -96,7 +96,7 @@ test.each([calls, steps, visits, sales])('every answer agrees after random write
   expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
 });
 
-const yesterday = new Date(Date.now() - DAY_MS).toISOString();
+const yesterday = new Date(Date.now() - baseValues.DAY_MS).toISOString();
 const key = { desk: 'Front', day: yesterday.slice(0, 10) };
 
 test('a count that no step has counted is found, also in a span', async () => {

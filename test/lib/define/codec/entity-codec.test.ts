@@ -2,14 +2,11 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { toProperties, toValues } from '../../../../lib/define/codec/entity-codec.ts';
-import type { SystemProperties } from '../../../../lib/define/declaration/change.ts';
 import { defineEntity } from '../../../../lib/define.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
-import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { engineCore, engineRead, engineWrite } from '../../../kit/engine.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
 const { things } = deploy(
@@ -30,14 +27,14 @@ const { things } = deploy(
   }),
 );
 
-const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
-beforeAll(() => createTable(engine.storage, 'things'));
+const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) }));
+beforeAll(() => storageTables.createTable(engine.storage, 'things'));
 
 let id = 0;
 async function roundTrip(fields: Record<string, unknown>) {
   id += 1;
-  await createEntity(engine, things, { id, ...fields });
-  const { values } = await readEntity(engine, things, { id });
+  await engineWrite.createEntity(engine, things, { id, ...fields });
+  const { values } = await engineRead.readEntity(engine, things, { id });
   return values;
 }
 
@@ -83,7 +80,7 @@ describe('a stored value', () => {
       code: 'too-large',
       field: 'text',
     });
-    await expect(readEntity(engine, things, { id })).rejects.toMatchObject({ code: 'not-found' });
+    await expect(engineRead.readEntity(engine, things, { id })).rejects.toMatchObject({ code: 'not-found' });
   });
 
   test('must have the declared type and range', async () => {
@@ -165,7 +162,7 @@ describe('an entity', () => {
   });
 
   test('has room for every system property', () => {
-    const system: Required<SystemProperties> = {
+    const system: Required<Internal['SystemProperties']> = {
       EntityType: 'bags',
       EntityVersion: 1,
       WriteId: 'w',

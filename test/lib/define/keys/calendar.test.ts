@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { DAY_MS } from '../../../../lib/base/time.ts';
 import {
   addPeriods,
   boundsOf,
@@ -13,6 +12,7 @@ import {
   periodsBetween,
   tableOfPeriod,
 } from '../../../../lib/define/keys/calendar.ts';
+import { baseValues } from '../../../kit/base.ts';
 
 const unit = fc.constantFrom<CalendarUnit>(...CALENDAR_UNITS);
 const anyInstant = fc
@@ -164,7 +164,7 @@ describe('the table of a period', () => {
   test('sorts chronologically', () => {
     fc.assert(
       fc.property(unit, instant, fc.integer({ min: 1, max: 40 * 366 }), (per, at, days) => {
-        const [one, other] = [at, at + days * DAY_MS].map((each) => tableOfPeriod('t', periodOf(per, each)));
+        const [one, other] = [at, at + days * baseValues.DAY_MS].map((each) => tableOfPeriod('t', periodOf(per, each)));
         expect((one ?? '') <= (other ?? '')).toBe(true);
       }),
     );

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { buildKey, compileTemplate, keyRange, parseKey } from '../../../../lib/define/keys/key-template.ts';
+import { defineKeys } from '../../../kit/define.ts';
 
-const instantAlone = compileTemplate('{at~}');
-const digitsOf = (at: string) => buildKey(instantAlone, { at });
-const instantOf = (digits: string) => parseKey(instantAlone, digits)?.at;
+const instantAlone = defineKeys.compileTemplate('{at~}');
+const digitsOf = (at: string) => defineKeys.buildKey(instantAlone, { at });
+const instantOf = (digits: string) => defineKeys.parseKey(instantAlone, digits)?.at;
 
 describe('inverted ticks', () => {
   // Output of .NET 10: (DateTime.MaxValue.Ticks - at.Ticks).ToString("D19").
@@ -38,13 +38,13 @@ describe('inverted ticks', () => {
   });
 
   test('make a key that parses back, and a range of whole days', () => {
-    const template = compileTemplate('{at~}_{claimId}');
-    const key = (at: string) => buildKey(template, { at, claimId: 'x' });
-    expect(parseKey(template, key('2026-11-20T08:00:00.000Z'))).toEqual({
+    const template = defineKeys.compileTemplate('{at~}_{claimId}');
+    const key = (at: string) => defineKeys.buildKey(template, { at, claimId: 'x' });
+    expect(defineKeys.parseKey(template, key('2026-11-20T08:00:00.000Z'))).toEqual({
       at: '2026-11-20T08:00:00.000Z',
       claimId: 'x',
     });
-    const { from, before } = keyRange(template, { from: '2026-11-01', to: '2026-11-20' });
+    const { from, before } = defineKeys.keyRange(template, { from: '2026-11-01', to: '2026-11-20' });
     const inside = (at: string) => key(at) >= from && key(at) < String(before);
     expect(
       [
@@ -68,7 +68,7 @@ describe('inverted ticks', () => {
       '2026-11-20T09:00:00.500Z',
     ],
   ])('are bounded by %j from %s to %s', (bounds, first, last) => {
-    const { from, before = '' } = keyRange(instantAlone, bounds);
+    const { from, before = '' } = defineKeys.keyRange(instantAlone, bounds);
     expect(instantOf(from)).toBe(last);
     const oldest = digitsOf(first);
     const older = String(BigInt(oldest) + 1n).padStart(oldest.length, '0');
@@ -76,7 +76,7 @@ describe('inverted ticks', () => {
   });
 
   test.each(['2026-13', '2026-11-31', '26', '2026-11-20T09', 'May', ''])('are not bounded by "%s"', (from) => {
-    expect(() => keyRange(instantAlone, { from })).toThrow(
+    expect(() => defineKeys.keyRange(instantAlone, { from })).toThrow(
       '"from" must be an instant, a day, a month or a year, in UTC.',
     );
   });

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import type { ColumnType } from '../../../../lib/define/declaration/declaration.ts';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
 import { rolesToReadBy, rolesToReadIndex } from '../../../../lib/define/places/readers.ts';
-import { copiesOf } from '../../../../lib/features/denormalization/denormalization.ts';
 import { defineEntity, indexEntity, interPartitionIndex, subject, total, type Values } from '../../../../lib/index.ts';
 import { model as deployed } from '../../../../model/model.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { model as fixtures } from '../../../fixtures/model.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { featureUpkeep } from '../../../kit/features.ts';
+import type { Internal } from '../../../kit/internal.ts';
 
 /** What the functions of a declaration see, of which the model knows only the fields that they fill. */
 
@@ -90,7 +90,7 @@ test('nothing is computed from a field that a role may not read to whom a rule s
   const compute = source.derived.shown as (values: Values) => unknown;
   expect(seenBy(compute, given)).toEqual(['city', 'id']);
   const link = deploy(source, target).targets.denormalized.id;
-  expect(seenBy((values) => link && copiesOf(link, values), given)).toEqual(['city', 'id']);
+  expect(seenBy((values) => link && featureUpkeep.copiesOf(link, values), given)).toEqual(['city', 'id']);
 });
 
 test.each([
@@ -121,7 +121,7 @@ function computedOf(entity: Entity) {
       Object.keys(link.copies).map((name) => ({
         name,
         from: link.source,
-        compute: (source: Values) => copiesOf(link, source)[name],
+        compute: (source: Values) => featureUpkeep.copiesOf(link, source)[name],
         roles: rolesToReadBy(entity, [name]),
       })),
     ),
@@ -168,7 +168,7 @@ test.each(
   },
 );
 
-function sampleOf(type: ColumnType): unknown {
+function sampleOf(type: Internal['ColumnType']): unknown {
   if (type === 'String') return '2026-11-20';
   return type === 'Json' ? ['x'] : type === 'Boolean' ? true : 1;
 }

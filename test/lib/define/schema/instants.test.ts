@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../../../lib/base/time.ts';
-import { periodOf } from '../../../../lib/define/keys/calendar.ts';
 import { compareInstants, offsetOfForms, textsAround } from '../../../../lib/define/schema/instants.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { defineKeys } from '../../../kit/define.ts';
 
 /** A text of an instant, with its ticks of 100 nanoseconds. */
 const instant = fc
@@ -41,7 +41,7 @@ describe('instants', () => {
     fc.assert(
       fc.property(instant, instant, (one, bound) => {
         const hasOffsets = (one.offset ?? 0) !== 0;
-        const around = textsAround(bound.text, hasOffsets ? DAY_MS : 0);
+        const around = textsAround(bound.text, hasOffsets ? baseValues.DAY_MS : 0);
         if (one.ticks >= bound.ticks) expect(one.text >= (around?.from ?? '~')).toBe(true);
         if (one.ticks <= bound.ticks) expect(one.text < (around?.before ?? '')).toBe(true);
       }),
@@ -49,7 +49,7 @@ describe('instants', () => {
   });
 
   test('have texts before the bound of a moment in the last minutes of the year 9999', () => {
-    for (const offset of [0, DAY_MS])
+    for (const offset of [0, baseValues.DAY_MS])
       expect('9999-12-31T23:59:59.9Z' < (textsAround('9999-12-31T23:59:59Z', offset)?.before ?? '')).toBe(true);
   });
 
@@ -57,17 +57,17 @@ describe('instants', () => {
     fc.assert(
       fc.property(instant, ({ text, ticks }) => {
         const day = new Date(Number(ticks / 10_000n)).toISOString().slice(0, 10);
-        expect(periodOf('day', text)).toBe(day);
+        expect(defineKeys.periodOf('day', text)).toBe(day);
       }),
     );
-    expect(periodOf('year', '9999-12-31T23:59:59-14:00')).toBeUndefined();
+    expect(defineKeys.periodOf('year', '9999-12-31T23:59:59-14:00')).toBeUndefined();
   });
 });
 
 test.each([
   ['any fraction', z.iso.datetime(), 0],
-  ['an offset', z.iso.datetime({ offset: true, precision: 3 }), DAY_MS],
-  ['any fraction and an offset', z.iso.datetime({ offset: true }), DAY_MS],
+  ['an offset', z.iso.datetime({ offset: true, precision: 3 }), baseValues.DAY_MS],
+  ['any fraction and an offset', z.iso.datetime({ offset: true }), baseValues.DAY_MS],
   ['one form', z.iso.datetime({ precision: 3 }), undefined],
   ['a conversion', z.iso.datetime({ offset: true }).overwrite((at) => new Date(at).toISOString()), undefined],
   ['an optional field', z.iso.datetime().optional(), 0],

@@ -7,7 +7,7 @@ import {
   defineSeries,
   interPartitionIndex,
 } from '../../../../lib/define.ts';
-import { createRoutes } from '../../../../lib/http/routes.ts';
+import { httpDoor } from '../../../kit/http.ts';
 
 /** Declarations for the tests of the validation of a model. */
 
@@ -45,7 +45,7 @@ export function entity(
 }
 
 /** Does with the model what the start of an app does. */
-export const load = (...entities: DeclaredEntity[]) => createRoutes(defineModel({ ...roles, entities }));
+export const load = (...entities: DeclaredEntity[]) => httpDoor.createRoutes(defineModel({ ...roles, entities }));
 
 export const allThings = (over: object = {}) =>
   interPartitionIndex({ table: 'thinglist', partition: 'all', row: '{city}_{id}', ...over });

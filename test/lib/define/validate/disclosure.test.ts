@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { compileEntity } from '../../../../lib/define/define-entity.ts';
 import {
   between,
   type Declaration,
@@ -14,20 +13,21 @@ import {
   startsWith,
   subject,
 } from '../../../../lib/index.ts';
+import { modelParts } from '../../../kit/define.ts';
 
 /** Which readers of a copy or a count may read what is behind it. */
 
 type Access = Declaration['access'];
 type Where = Readonly<Record<string, unknown>>;
 
-const members = compileEntity('members', {
+const members = modelParts.compileEntity('members', {
   schema: z.object({ groupId: z.string(), userId: z.string(), role: z.enum(['admin', 'member']) }),
   table: 'members',
   key: { partition: '{groupId}', row: '{userId}' },
   indexes: { userId: interPartitionIndex({ table: 'membersbyuser', partition: '{userId}', row: '{groupId}' }) },
   access: { read: ['user'], write: [] },
 });
-const people = compileEntity('people', {
+const people = modelParts.compileEntity('people', {
   schema: z.object({ groupId: z.string(), email: z.string() }),
   table: 'people',
   key: { partition: '{groupId}', row: 'person_{email}' },
@@ -44,7 +44,7 @@ const reads = (...read: readonly unknown[]) => ({ read, write: [] }) as unknown 
 
 const shape = { groupId: z.string(), size: z.int32(), noteId: z.string(), state: z.enum(['draft', 'final']) };
 const notesOf = (access: Access, over: Partial<Declaration> = {}) =>
-  compileEntity('notes', {
+  modelParts.compileEntity('notes', {
     schema: z.object(shape),
     table: 'things',
     key: { partition: '{groupId}', row: 'note_{size:4}_{noteId}' },
@@ -53,7 +53,7 @@ const notesOf = (access: Access, over: Partial<Declaration> = {}) =>
   });
 /** With a count of the notes of its size. */
 const groupsOf = (access: Access, notes: DeclaredEntity, groupId: z.ZodType = shape.groupId) =>
-  compileEntity('groups', {
+  modelParts.compileEntity('groups', {
     schema: z.object({ groupId, size: shape.size, state: shape.state, notes: z.int32() }),
     table: 'things',
     key: { partition: '{groupId}', row: 'group_{size:4}' },
@@ -62,7 +62,7 @@ const groupsOf = (access: Access, notes: DeclaredEntity, groupId: z.ZodType = sh
   });
 /** With a copy from one note, of another partition if `fanOut`. */
 const linksOf = (access: Access, notes: DeclaredEntity, fanOut = true) =>
-  compileEntity('links', {
+  modelParts.compileEntity('links', {
     schema: z.object({ linkId: z.string(), ...shape, note: z.string(), copied: z.string().optional() }),
     ...(fanOut
       ? { table: 'links', key: { partition: '{groupId}_{size:4}_{note}', row: 'link_{linkId}' } }
@@ -147,12 +147,12 @@ test('a claim that two schemas may change is not the same', () => {
 test('two instants of one key may be two texts, so they are not the same', () => {
   const common = { table: 'things', access: reads(user({ groupId: 'g', at: '2026-11-20T10:00:00Z' })) };
   const schema = z.object({ groupId: z.string(), at: z.iso.datetime(), noteId: z.string() });
-  const notes = compileEntity('notes', {
+  const notes = modelParts.compileEntity('notes', {
     ...common,
     schema,
     key: { partition: '{groupId}', row: 'note_{at~}_{noteId}' },
   });
-  const groups = compileEntity('groups', {
+  const groups = modelParts.compileEntity('groups', {
     ...common,
     schema: z.object({ groupId: z.string(), at: z.iso.datetime(), notes: z.int32() }),
     key: { partition: '{groupId}', row: 'group_{at~}' },

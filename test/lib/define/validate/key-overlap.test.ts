@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { buildKey, compileTemplate, parseKey } from '../../../../lib/define/keys/key-template.ts';
-import { isSlow } from '../../../../lib/define/schema/slow-pattern.ts';
 import { haveOneKey } from '../../../../lib/define/validate/key-overlap.ts';
 import { defineEntity } from '../../../../lib/define.ts';
+import { defineKeys, type Entity, modelParts } from '../../../kit/define.ts';
 
 const things = defineEntity('things', {
   schema: z.object({
@@ -31,8 +29,8 @@ const things = defineEntity('things', {
   key: { partition: '{text}', row: 'x' },
   access: { read: [], write: [] },
 }) as unknown as Entity;
-const partition = compileTemplate('one');
-const keyOf = (row: string) => ({ entity: things, partition, row: compileTemplate(row) });
+const partition = defineKeys.compileTemplate('one');
+const keyOf = (row: string) => ({ entity: things, partition, row: defineKeys.compileTemplate(row) });
 const meet = (one: string, other: string) => haveOneKey(keyOf(one), keyOf(other));
 
 /** Generates values that the schema accepts from few characters, so that keys of two templates are often equal. */
@@ -81,13 +79,13 @@ describe('two templates', () => {
     let met = 0;
     fc.assert(
       fc.property(template, template, values, (one, other, of) => {
-        const key = buildKey(compileTemplate(one), of);
-        const parsed = parseKey(compileTemplate(other), key);
+        const key = defineKeys.buildKey(defineKeys.compileTemplate(one), of);
+        const parsed = defineKeys.parseKey(defineKeys.compileTemplate(other), key);
         if (!parsed) return;
         // A parsed value can be one that the schema rejects, or one that builds another key.
         const read = { ...of, ...parsed };
         const isStored = z.object({ ...things.schema.shape, folded: z.string() }).safeParse(read).success;
-        if (!isStored || buildKey(compileTemplate(other), read) !== key) return;
+        if (!isStored || defineKeys.buildKey(defineKeys.compileTemplate(other), read) !== key) return;
         met += 1;
         expect(meet(one, other)).toBe(true);
       }),
@@ -180,7 +178,7 @@ const pattern = fc
     }
   })
   // Such a pattern is rejected when the entity is defined.
-  .filter((each) => !isSlow(each));
+  .filter((each) => !modelParts.isSlow(each));
 const schemas: readonly ((text: z.ZodString) => z.ZodType)[] = [
   (text) => text,
   (text) => text,
@@ -241,12 +239,12 @@ test('two entities whose keys have been equal once overlap, whatever their patte
       for (const text of [one.of.text, undefined]) {
         const stored = first.entity.schema.safeParse({ id: 'x', text }).data;
         if (typeof stored?.text !== 'string' || stored.text === '' || !stored.text.isWellFormed()) continue;
-        const key = buildKey(first.entity.row, stored);
-        const parsed = parseKey(second.entity.row, key)?.text;
+        const key = defineKeys.buildKey(first.entity.row, stored);
+        const parsed = defineKeys.parseKey(second.entity.row, key)?.text;
         for (const input of [parsed, String(parsed).toUpperCase(), undefined]) {
           const found = second.entity.schema.safeParse({ id: 'x', text: input }).data;
           if (typeof found?.text !== 'string' || found.text === '' || !found.text.isWellFormed()) continue;
-          if (buildKey(second.entity.row, found) !== key) continue;
+          if (defineKeys.buildKey(second.entity.row, found) !== key) continue;
           met += 1;
           expect(mayMeet).toBe(true);
         }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { total } from '../../../../lib/define.ts';
-import { resourcesOf } from '../../../../lib/operations/resources.ts';
+import { operationsModel } from '../../../kit/operations.ts';
 import {
   allThings,
   byName,
@@ -35,13 +35,15 @@ testRejections([
     { totals: { expiry: perCity }, expiry },
     /the name "expiry" is used twice/,
   ],
-  ...resourcesOf([]).tables.map(
-    (table): Rejected => [
-      `a table named ${table}`,
-      { table },
-      new RegExp(`Entity "things": the table name "${table}" is reserved. Choose a name other than .*`),
-    ],
-  ),
+  ...operationsModel
+    .resourcesOf([])
+    .tables.map(
+      (table): Rejected => [
+        `a table named ${table}`,
+        { table },
+        new RegExp(`Entity "things": the table name "${table}" is reserved. Choose a name other than .*`),
+      ],
+    ),
   ['a table named operations', { table: 'operations' }, /"things": the table name "operations" is reserved/],
   [
     'a table whose name could be a day of the table "operations"',
@@ -55,13 +57,17 @@ testRejections([
     /the table name "poison" is reserved/,
   ],
   ['an archive in a reserved table', { archive: { table: 'system' } }, /the table name "system" is reserved/],
-  ...resourcesOf([]).containers.map(
-    (container): Rejected => [
-      `a container named ${container}`,
-      { attachments: { photo: { ...photo, container } } },
-      new RegExp(`the container "${container}" of the attachment "photo" is reserved, and its files would be deleted`),
-    ],
-  ),
+  ...operationsModel
+    .resourcesOf([])
+    .containers.map(
+      (container): Rejected => [
+        `a container named ${container}`,
+        { attachments: { photo: { ...photo, container } } },
+        new RegExp(
+          `the container "${container}" of the attachment "photo" is reserved, and its files would be deleted`,
+        ),
+      ],
+    ),
   ...['azure-webjobs-hosts', 'azure-anything', 'scm-releases', 'insights-logs-auditevent', 'deployments'].map(
     (container): Rejected => [
       `a container of the platform, ${container}`,

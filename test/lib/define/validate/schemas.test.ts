@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, defineUnion } from '../../../../lib/define.ts';
-import { describeRoutes } from '../../../../lib/http/openapi.ts';
-import { createRoutes } from '../../../../lib/http/routes.ts';
+import { httpDoor } from '../../../kit/http.ts';
 import { access, entity, type Rejected, shape, testRejections, text } from './declarations.ts';
 
 /** The validation of the schema of an entity, whose fields are validated in groups and one by one. */
@@ -89,7 +88,7 @@ test.each(
 )('accepts a schema with %s, of which all routes are described', (_, schema) => {
   for (const declared of [withSchema(schema), union(schema, own)]) {
     const model = defineModel({ roles: ['hr'], operatorRole: 'hr', entities: [declared] });
-    expect(Object.keys(describeRoutes(createRoutes(model)).paths).length).toBeGreaterThan(3);
+    expect(Object.keys(httpDoor.describeRoutes(httpDoor.createRoutes(model)).paths).length).toBeGreaterThan(3);
   }
 });
 
@@ -114,7 +113,7 @@ describe('an id of a schema', () => {
       access,
     });
     const model = defineModel({ roles: ['hr'], operatorRole: 'hr', entities: [parent, part] });
-    const { Things, Parts } = Object(describeRoutes(createRoutes(model)).components.schemas);
+    const { Things, Parts } = Object(httpDoor.describeRoutes(httpDoor.createRoutes(model)).components.schemas);
     expect(Things.properties.code).toEqual({ title: 'Name', type: 'string', maxLength: 40 });
     expect(Parts.properties.code).toMatchObject({ title: 'Name', type: 'integer' });
   });
@@ -134,8 +133,8 @@ describe('a field that contains itself', () => {
       })
       .meta({ id });
     const entities = [withSchema(whole.extend({ tree: tree.optional() }))];
-    const { components, ...rest } = describeRoutes(
-      createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })),
+    const { components, ...rest } = httpDoor.describeRoutes(
+      httpDoor.createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })),
     );
     const document = JSON.stringify({ components, ...rest });
     const refs = [...document.matchAll(/"\$ref":"#\/components\/schemas\/([^"]*)"/g)].map(([, ref]) => String(ref));
@@ -154,7 +153,9 @@ test.each([
 ])('describes an object with the title %s by the component %s', (title, name, kept) => {
   const place = z.object({ street: text, town: text, note: z.string().describe('x'.repeat(200)).optional() });
   const entities = [withSchema(whole.extend({ place: place.meta({ title }) }))];
-  const { components } = describeRoutes(createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })));
+  const { components } = httpDoor.describeRoutes(
+    httpDoor.createRoutes(defineModel({ roles: ['hr'], operatorRole: 'hr', entities })),
+  );
   const { Things, [name]: described, Comparison } = Object(components.schemas);
   expect(Things.properties.place).toEqual({ $ref: `#/components/schemas/${name}` });
   expect(described).toMatchObject({ properties: { street: {}, town: {} } });

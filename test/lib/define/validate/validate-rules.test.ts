@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { compileEntity } from '../../../../lib/define/define-entity.ts';
 import {
   between,
   type Declaration,
@@ -14,9 +13,10 @@ import {
   startsWith,
   subject,
 } from '../../../../lib/index.ts';
+import { modelParts } from '../../../kit/define.ts';
 
 const members = (over: Partial<Declaration> = {}) =>
-  compileEntity('members', {
+  modelParts.compileEntity('members', {
     schema: z.object({ groupId: z.string(), userId: z.string(), role: z.enum(['admin', 'member']) }),
     table: 'members',
     key: { partition: '{groupId}', row: '{userId}' },
@@ -26,7 +26,7 @@ const members = (over: Partial<Declaration> = {}) =>
   });
 
 const notes = (access: Declaration['access'], over: Partial<Declaration> = {}) =>
-  compileEntity('notes', {
+  modelParts.compileEntity('notes', {
     schema: z.object({
       groupId: z.string(),
       noteId: z.string(),
@@ -216,7 +216,7 @@ test('a rule may refer to an entity that the model does not have in no other way
 });
 
 test('rules on writes alone are an error of an entity that clients write straight to storage', () => {
-  const groups = compileEntity('groups', {
+  const groups = modelParts.compileEntity('groups', {
     schema: z.object({ groupId: z.string(), email: z.string() }),
     table: 'groups',
     key: { partition: '{groupId}', row: 'group' },
@@ -236,7 +236,7 @@ test('rules on writes alone are an error of an entity that clients write straigh
 test.each(['ra', 'ru', 'raud', 'rd'])(
   'memberships that clients may write by a grant with %s are an error if they add or change them',
   (permissions) => {
-    const users = compileEntity('users', {
+    const users = modelParts.compileEntity('users', {
       schema: z.object({ userId: z.string(), name: z.string() }),
       table: 'users',
       key: { partition: '{userId}', row: 'user' },

@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { Transfer } from '../../../../lib/engine/reconcile/intent.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { engineCore, Transfer } from '../../../kit/engine.ts';
+import { storageAccounts } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
 test('handles a message of a later release that has an unknown field', async () => {
-  const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
+  const engine = engineCore.createEngine(
+    storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) }),
+  );
   await engine.storage.queue('index-changes').createIfNotExists();
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };

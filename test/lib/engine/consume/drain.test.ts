@@ -1,33 +1,28 @@
 import type { QueueClient } from '@azure/storage-queue';
 import fc from 'fast-check';
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { DAY_MS } from '../../../../lib/base/time.ts';
-import { MAX_ATTEMPTS, reasonOf } from '../../../../lib/engine/consume/consume.ts';
 import { drainQueues } from '../../../../lib/engine/consume/drain.ts';
-import { dropPoison, listPoison, POISON_TABLE, replayPoison } from '../../../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
-import { deleteMessage, hideMessage, receiveMessages } from '../../../../lib/storage/messages.ts';
-import { createTable, provision } from '../../../../lib/storage/provision.ts';
-import { SYSTEM_TABLE } from '../../../../lib/storage/slot-row.ts';
-import { openStorage, type Storage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
 import { anyText } from '../../../any-text.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { engineConsume, engineCore, engineReconcile } from '../../../kit/engine.ts';
+import { type Storage, storageAccounts, storageQueues, storageSlots, storageTables } from '../../../kit/storage.ts';
 import { sampleRuns } from '../../../points.ts';
 import { log } from '../../../silent-log.ts';
 import { testStorage } from '../../../storage.ts';
 import { createAccounts } from '../../storage/several-accounts.ts';
 
-const QUEUE = `${INDEX_CHANGES_QUEUE}-poison`;
-const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient });
-const queues = [INDEX_CHANGES_QUEUE, TRANSFERS_QUEUE].flatMap((name) => [name, `${name}-poison`]);
+const QUEUE = `${engineReconcile.INDEX_CHANGES_QUEUE}-poison`;
+const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url), httpClient });
+const queues = [engineReconcile.INDEX_CHANGES_QUEUE, engineReconcile.TRANSFERS_QUEUE].flatMap((name) => [
+  name,
+  `${name}-poison`,
+]);
 const warned: string[] = [];
 
 beforeAll(async () => {
-  await createTable(storage, POISON_TABLE);
+  await storageTables.createTable(storage, engineConsume.POISON_TABLE);
   for (const name of queues) await storage.queue(name).createIfNotExists();
 });
 beforeEach(() => {
@@ -35,10 +30,10 @@ beforeEach(() => {
 });
 afterEach(async () => {
   for (const name of queues) await storage.queue(name).clearMessages();
-  for (const { id } of await listed()) await dropPoison(createEngine(storage), id);
+  for (const { id } of await listed()) await engineConsume.dropPoison(engineCore.createEngine(storage), id);
 });
 
-const listed = async () => (await listPoison(createEngine(storage), { limit: 1_000 })).items;
+const listed = async () => (await engineConsume.listPoison(engineCore.createEngine(storage), { limit: 1_000 })).items;
 const send = (text: string) => storage.queue(QUEUE).sendMessage(text);
 const left = async () => (await storage.queue(QUEUE).getProperties()).approximateMessagesCount;
 
@@ -46,11 +41,11 @@ const left = async () => (await storage.queue(QUEUE).getProperties()).approximat
 function run(
   over: Partial<Storage> = {},
   client: Partial<QueueClient> = {},
-  until = Date.now() + DAY_MS,
+  until = Date.now() + baseValues.DAY_MS,
   formerParts: readonly string[] = [],
 ) {
   const queue = (name: string): QueueClient => Object.assign(Object.create(storage.queue(name)), client);
-  const engine = createEngine({ ...storage, queue, ...over });
+  const engine = engineCore.createEngine({ ...storage, queue, ...over });
   const log = { warn: (line: string) => void warned.push(line), error: () => undefined };
   return drainQueues({ engine, entities: [employees], log }, { until, formerParts });
 }
@@ -60,7 +55,7 @@ const away = () => {
 };
 
 test('an idle run costs one transaction per queue', async () => {
-  const { transactions } = await measureCost(async (cost) => {
+  const { transactions } = await storageAccounts.measureCost(async (cost) => {
     await run();
     return { ...cost };
   });
@@ -70,7 +65,9 @@ test('an idle run costs one transaction per queue', async () => {
 test('records a message with its text and deletes it', async () => {
   await send('nonsense');
   await run();
-  expect(await listed()).toMatchObject([{ queue: INDEX_CHANGES_QUEUE, text: 'nonsense', attempts: MAX_ATTEMPTS }]);
+  expect(await listed()).toMatchObject([
+    { queue: engineReconcile.INDEX_CHANGES_QUEUE, text: 'nonsense', attempts: engineConsume.MAX_ATTEMPTS },
+  ]);
   expect(await left()).toBe(0);
 });
 
@@ -79,7 +76,7 @@ test('returns a message that may succeed to its queue', async () => {
   await run();
   expect(await listed()).toEqual([]);
   expect(await left()).toBe(0);
-  const { receivedMessageItems } = await storage.queue(INDEX_CHANGES_QUEUE).receiveMessages();
+  const { receivedMessageItems } = await storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).receiveMessages();
   expect(receivedMessageItems.map(({ messageText }) => JSON.parse(messageText))).toMatchObject([
     { intent: 'back', history: { attempts: 0, waits: 1 } },
   ]);
@@ -117,7 +114,7 @@ test('records the exact text of any message', async () => {
       };
       expect(items.map(({ text }) => text).sort()).toEqual(sent.map(jsonOf).sort());
       expect(await left()).toBe(0);
-      for (const { id } of items) await dropPoison(createEngine(storage), id);
+      for (const { id } of items) await engineConsume.dropPoison(engineCore.createEngine(storage), id);
     }),
     sampleRuns(10),
   );
@@ -135,10 +132,10 @@ test('leaves a message that cannot be recorded, fails without printing a secret,
 });
 
 test('drains the other queue if one cannot be read', async () => {
-  await storage.queue(`${TRANSFERS_QUEUE}-poison`).sendMessage('nonsense');
+  await storage.queue(`${engineReconcile.TRANSFERS_QUEUE}-poison`).sendMessage('nonsense');
   const queue = (name: string) => (name === QUEUE ? away() : storage.queue(name));
   await expect(run({ queue })).rejects.toThrow();
-  expect(await listed()).toMatchObject([{ queue: TRANSFERS_QUEUE }]);
+  expect(await listed()).toMatchObject([{ queue: engineReconcile.TRANSFERS_QUEUE }]);
 });
 
 test('leaves one record after a crash between the record and the deletion', async () => {
@@ -170,7 +167,7 @@ test('starts no batch after its time limit', async () => {
 
 describe('a part that the model no longer has', () => {
   const PART = 'index-changes-2';
-  const engine = createEngine(storage);
+  const engine = engineCore.createEngine(storage);
   const part = storage.queue(PART);
   const items = [{ partition: 'Sales', row: 'no employee', indexEntries: [] }];
   const intent = { version: 1, intent: 'former', entity: 'employees', table: 'employees', items };
@@ -180,39 +177,41 @@ describe('a part that the model no longer has', () => {
   beforeAll(() => part.createIfNotExists());
 
   test('is emptied, and its poison is sent again to a part that exists', async () => {
-    await sendWork(engine, PART, intent);
+    await engineReconcile.sendWork(engine, PART, intent);
     await drain();
     expect(await remaining()).toBe(0);
     const [poison] = await listed();
     expect(poison).toMatchObject({ queue: PART, reason: expect.stringContaining('a key that no entity') });
-    await replayPoison(engine, poison?.id ?? '');
+    await engineConsume.replayPoison(engine, poison?.id ?? '');
     expect(await remaining()).toBe(0);
-    expect(await receiveMessages(storage, INDEX_CHANGES_QUEUE, { limit: 9, hiddenFor: 1 })).toHaveLength(1);
+    expect(
+      await storageQueues.receiveMessages(storage, engineReconcile.INDEX_CHANGES_QUEUE, { limit: 9, hiddenFor: 1 }),
+    ).toHaveLength(1);
   });
 
   test('leaves work to the process that has it', async () => {
-    await sendWork(engine, PART, intent);
-    const [work] = await receiveMessages(storage, PART, { limit: 1, hiddenFor: 60 });
+    await engineReconcile.sendWork(engine, PART, intent);
+    const [work] = await storageQueues.receiveMessages(storage, PART, { limit: 1, hiddenFor: 60 });
     const { id = '', popReceipt = '', text = '' } = work ?? {};
     const { reminder } = JSON.parse(text);
     await part.updateMessage(id, popReceipt, text, 0);
-    const hidden = await hideMessage(storage, { queue: PART, ...reminder, text }, 60);
+    const hidden = await storageQueues.hideMessage(storage, { queue: PART, ...reminder, text }, 60);
     await drain();
     expect([await remaining(), await listed()]).toEqual([1, []]);
-    if (hidden) await deleteMessage(storage, hidden);
+    if (hidden) await storageQueues.deleteMessage(storage, hidden);
   });
 });
 
 test('empties the poison queues of the other accounts while one is away', async () => {
   const { open, stopped } = createAccounts();
   const several = open();
-  await provision(several, { tables: [SYSTEM_TABLE], queues, containers: [] });
+  await storageTables.provision(several, { tables: [storageSlots.SYSTEM_TABLE], queues, containers: [] });
   const names = ['', 'second/', 'third/'].map((account) => `${account}${QUEUE}`);
   const intent = { version: 1, intent: 'back', entity: 'employees', table: 'employees', items: [] };
   for (const name of names) await several.queue(name).sendMessage(JSON.stringify(intent));
   stopped.add('second');
-  const consumer = { engine: createEngine(several), entities: [employees], log };
-  const draining = drainQueues(consumer, { until: Date.now() + DAY_MS });
+  const consumer = { engine: engineCore.createEngine(several), entities: [employees], log };
+  const draining = drainQueues(consumer, { until: Date.now() + baseValues.DAY_MS });
   await expect(draining).rejects.toThrow('the account second does not respond');
   stopped.clear();
   const lengths = names.map(async (name) => (await several.queue(name).getProperties()).approximateMessagesCount);
@@ -220,7 +219,7 @@ test('empties the poison queues of the other accounts while one is away', async 
 });
 
 test('says which code of storage a message failed with, and no more of the error', async () => {
-  const call = storage.table(POISON_TABLE).createEntity({ partitionKey: 'a', rowKey: 'b'.repeat(2_000) });
+  const call = storage.table(engineConsume.POISON_TABLE).createEntity({ partitionKey: 'a', rowKey: 'b'.repeat(2_000) });
   const error = await call.catch((thrown: unknown) => thrown);
-  expect(reasonOf(error)).toMatch(/^an unexpected RestError \(400 \w+\)$/);
+  expect(engineConsume.reasonOf(error)).toMatch(/^an unexpected RestError \(400 \w+\)$/);
 });

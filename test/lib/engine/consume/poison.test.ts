@@ -1,8 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import pMap from 'p-map';
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { NeverSucceeds } from '../../../../lib/base/errors.ts';
-import { handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
 import {
   dropPoison,
   listPoison,
@@ -12,19 +10,20 @@ import {
   replayPage,
   replayPoison,
 } from '../../../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import type { Message } from '../../../../lib/engine/reconcile/hold.ts';
 import { RowkeyError } from '../../../../lib/index.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { engineConsume, engineCore, type Message } from '../../../kit/engine.ts';
+import { storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
-const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }));
-const unprovisioned = createEngine(openStorage({ connectionString: testStorage(import.meta.url) }, 'absent'));
+const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) }));
+const unprovisioned = engineCore.createEngine(
+  storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) }, 'absent'),
+);
 const logged: string[] = [];
 const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
 
-beforeAll(() => createTable(engine.storage, POISON_TABLE));
+beforeAll(() => storageTables.createTable(engine.storage, POISON_TABLE));
 beforeEach(async () => {
   logged.length = 0;
   for (const { id } of (await listPoison(engine, { limit: 1_000 })).items) await dropPoison(engine, id);
@@ -42,39 +41,49 @@ const fail = (error: Error) => () => Promise.reject(error);
 
 describe('a failing message', () => {
   test('returns to the queue until its last attempt and is then recorded with the reason', async () => {
-    for (let attempts = 1; attempts < MAX_ATTEMPTS; attempts += 1)
+    for (let attempts = 1; attempts < engineConsume.MAX_ATTEMPTS; attempts += 1)
       await expect(
-        handleMessage(engine, message({ attempts }), log, fail(new RowkeyError('needs-repair', 'A list is lost.'))),
+        engineConsume.handleMessage(
+          engine,
+          message({ attempts }),
+          log,
+          fail(new RowkeyError('needs-repair', 'A list is lost.')),
+        ),
       ).rejects.toThrow('A list is lost.');
     expect((await listPoison(engine, { limit: 10 })).items).toEqual([]);
-    await handleMessage(
+    await engineConsume.handleMessage(
       engine,
-      message({ attempts: MAX_ATTEMPTS }),
+      message({ attempts: engineConsume.MAX_ATTEMPTS }),
       log,
       fail(new RowkeyError('needs-repair', 'A list is lost.')),
     );
     expect((await listPoison(engine, { limit: 10 })).items).toMatchObject([
-      { queue: 'index-changes', reason: 'A list is lost.', attempts: MAX_ATTEMPTS, text: '{"secret":"of Ann"}' },
+      {
+        queue: 'index-changes',
+        reason: 'A list is lost.',
+        attempts: engineConsume.MAX_ATTEMPTS,
+        text: '{"secret":"of Ann"}',
+      },
     ]);
   });
 
   test('is recorded immediately if another attempt is pointless', async () => {
-    await handleMessage(engine, message(), log, fail(new NeverSucceeds('It is nonsense.')));
+    await engineConsume.handleMessage(engine, message(), log, fail(new baseValues.NeverSucceeds('It is nonsense.')));
     expect((await listPoison(engine, { limit: 10 })).items).toHaveLength(1);
   });
 
   test('leaves no value and no SDK message in the log or in the error that the host logs', async () => {
     const error = new Error('RestError about PartitionKey=Ann');
-    await expect(handleMessage(engine, message(), log, fail(error))).rejects.not.toThrow(/Ann/);
-    await handleMessage(engine, message({ attempts: MAX_ATTEMPTS }), log, fail(error));
+    await expect(engineConsume.handleMessage(engine, message(), log, fail(error))).rejects.not.toThrow(/Ann/);
+    await engineConsume.handleMessage(engine, message({ attempts: engineConsume.MAX_ATTEMPTS }), log, fail(error));
     expect(logged).toHaveLength(2);
     expect(logged.join()).not.toContain('Ann');
   });
 
   test('is not acknowledged if it cannot be recorded', async () => {
-    const attempt = handleMessage(
+    const attempt = engineConsume.handleMessage(
       unprovisioned,
-      message({ attempts: MAX_ATTEMPTS }),
+      message({ attempts: engineConsume.MAX_ATTEMPTS }),
       log,
       fail(new RowkeyError('needs-repair', 'A list is lost.')),
     );
@@ -194,6 +203,6 @@ describe('a replayed message', () => {
 
 test('host.json has the attempts and the encoding that the code expects', async () => {
   const { extensions } = JSON.parse(await readFile(new URL('../../../../host.json', import.meta.url), 'utf8'));
-  expect(extensions.queues.maxDequeueCount).toBe(MAX_ATTEMPTS);
+  expect(extensions.queues.maxDequeueCount).toBe(engineConsume.MAX_ATTEMPTS);
   expect(extensions.queues.messageEncoding).toBe('none');
 });

@@ -2,19 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { EncryptJWT, SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { fromContinuation, toContinuation } from '../../../../lib/engine/read/continuation.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { SYSTEM_TABLE } from '../../../../lib/storage/slot-row.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
+import { storageAccounts, storageSlots, storageTables } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-beforeAll(() => createTable(storage, SYSTEM_TABLE));
+const storage = storageAccounts.openStorage({ connectionString });
+beforeAll(() => storageTables.createTable(storage, storageSlots.SYSTEM_TABLE));
 
 describe('a continuation token', () => {
   test('is valid in every process, even if all created the secret concurrently', async () => {
-    const processes = Array.from({ length: 6 }, () => openStorage({ connectionString }));
+    const processes = Array.from({ length: 6 }, () => storageAccounts.openStorage({ connectionString }));
     const tokens = await Promise.all(
       processes.map((process, index) => toContinuation(process, 'query', { row: `row ${index}` })),
     );
@@ -25,14 +22,17 @@ describe('a continuation token', () => {
 
   test('reads the secret once in a process, and creates it with two calls', async () => {
     const count = async (prefix: string, tokens: number) => {
-      const process = openStorage({ connectionString }, prefix);
-      return measureCost(async (cost) => {
+      const process = storageAccounts.openStorage({ connectionString }, prefix);
+      return storageAccounts.measureCost(async (cost) => {
         await Promise.all(Array.from({ length: tokens }, () => toContinuation(process, 'query', { row: 'a' })));
         await fromContinuation(process, 'query', await toContinuation(process, 'query', { row: 'b' }));
         return cost.transactions;
       });
     };
-    await createTable(openStorage({ connectionString }, 'fresh'), SYSTEM_TABLE);
+    await storageTables.createTable(
+      storageAccounts.openStorage({ connectionString }, 'fresh'),
+      storageSlots.SYSTEM_TABLE,
+    );
     expect([await count('fresh', 8), await count('fresh', 8)]).toEqual([2, 1]);
   });
 

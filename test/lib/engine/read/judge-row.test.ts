@@ -1,12 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { WrongValue } from '../../../../lib/base/values.ts';
-import { toProperties } from '../../../../lib/define/codec/entity-codec.ts';
-import { addressOf } from '../../../../lib/define/places/index-entries.ts';
-import { entityIn, judgeRow } from '../../../../lib/engine/read/entity-rows.ts';
 import { defineEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
-import type { Properties, Row } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { defineCodec, definePlaces } from '../../../kit/define.ts';
+import { engineRead } from '../../../kit/engine.ts';
+import type { Properties, Row } from '../../../kit/storage.ts';
 
 const access = { read: ['hr'], write: ['hr'] } as const;
 const staff = defineEntity('staff', {
@@ -48,13 +47,14 @@ const system = { WriteId: 'w', Incarnation: 'i' };
 const one: Values = { id: '1', number: 7, code: 'x' };
 
 function rowOf(values: Values, over: Partial<Row> & { readonly properties?: Properties } = {}): Row {
-  const address = addressOf(linked.visits, values);
-  const stored = JSON.parse(JSON.stringify(toProperties(linked.visits, values, system)), (_, value) =>
+  const address = definePlaces.addressOf(linked.visits, values);
+  const stored = JSON.parse(JSON.stringify(defineCodec.toProperties(linked.visits, values, system)), (_, value) =>
     value?.type === 'Double' ? Number(value.value) : value,
   );
   return { ...address, etag: 'e', ...over, properties: { ...stored, ...over.properties } };
 }
-const judge = (values: Values, over?: Parameters<typeof rowOf>[1]) => judgeRow(linked.visits, rowOf(values, over));
+const judge = (values: Values, over?: Parameters<typeof rowOf>[1]) =>
+  engineRead.judgeRow(linked.visits, rowOf(values, over));
 
 describe('a row of an entity that only the API writes', () => {
   const row = (properties: Properties): Row => ({
@@ -67,9 +67,9 @@ describe('a row of an entity that only the API writes', () => {
   const stored = { EntityType: 'staff', EntityVersion: 1, id: '1', subject: 'ann' };
 
   test('is the entity by its type, whatever its values are', () => {
-    expect(entityIn(linked.staff, row({ ...stored, subject: 5 }))).toMatchObject({
+    expect(engineRead.entityIn(linked.staff, row({ ...stored, subject: 5 }))).toMatchObject({
       etag: 'e',
-      values: { subject: new WrongValue({ subject: 5 }) },
+      values: { subject: new baseValues.WrongValue({ subject: 5 }) },
     });
   });
 
@@ -80,8 +80,8 @@ describe('a row of an entity that only the API writes', () => {
     ['the type of a placeholder', { EntityType: 'placeholder' }],
     ['the source of a copy', { SourcePartition: '1', SourceRow: 'other' }],
   ])('is another row with %s', (_, over) => {
-    expect(judgeRow(linked.staff, row({ ...stored, ...over }))).toEqual({ is: 'other' });
-    expect(entityIn(linked.staff, row({ ...stored, ...over }))).toBeUndefined();
+    expect(engineRead.judgeRow(linked.staff, row({ ...stored, ...over }))).toEqual({ is: 'other' });
+    expect(engineRead.entityIn(linked.staff, row({ ...stored, ...over }))).toBeUndefined();
   });
 });
 
@@ -93,7 +93,7 @@ describe('a row that a client may have written', () => {
     ['only key fields', one],
   ])('is the entity with %s, without defaults', (_, values) => {
     expect(judge(values)).toMatchObject({ is: 'entity', snapshot: { state: 'live', etag: 'e', values } });
-    expect(entityIn(linked.visits, rowOf(values))?.values).toEqual(values);
+    expect(engineRead.entityIn(linked.visits, rowOf(values))?.values).toEqual(values);
   });
 
   test.each([
@@ -124,7 +124,7 @@ describe('a row that a client may have written', () => {
       snapshot: expect.objectContaining({ etag: 'e', values: {} }),
       isReachable: false,
     });
-    expect(entityIn(linked.visits, rowOf(one, over))).toBeUndefined();
+    expect(engineRead.entityIn(linked.visits, rowOf(one, over))).toBeUndefined();
   });
 
   test.each<[string, Properties, string]>([

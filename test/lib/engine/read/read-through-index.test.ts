@@ -1,17 +1,12 @@
 import { createDefaultHttpClient, type PipelineRequest } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { toProperties } from '../../../../lib/define/codec/entity-codec.ts';
-import { buildKey } from '../../../../lib/define/keys/key-template.ts';
-import { addressOf, CLAIM, copyProperties } from '../../../../lib/define/places/index-entries.ts';
 import {
   type IndexPageOptions,
   readByCopies,
   readByList,
   readByLists,
 } from '../../../../lib/engine/read/read-through-index.ts';
-import type { Page } from '../../../../lib/engine/read/retrieve.ts';
-import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import {
   defineEntity,
   type IndexEntity,
@@ -22,10 +17,12 @@ import {
   intraPartitionIndex,
   type Values,
 } from '../../../../lib/index.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
-import { submit } from '../../../../lib/storage/rows.ts';
 import { allPages } from '../../../all-pages.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { defineCodec, defineKeys, definePlaces } from '../../../kit/define.ts';
+import { engineWrite } from '../../../kit/engine.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { storageAccounts, storageRows } from '../../../kit/storage.ts';
 import { openWorld } from '../../../world.ts';
 
 const { items: stock } = deploy(
@@ -89,7 +86,7 @@ interface Put {
 }
 async function put(table: string, partition: string, rows: readonly Put[]): Promise<void> {
   for (let at = 0; at < rows.length; at += 100)
-    await submit(world.storage, {
+    await storageRows.submit(world.storage, {
       table,
       partition,
       actions: rows.slice(at, at + 100).map((row) => ({ kind: 'upsert', ...row }) as const),
@@ -103,19 +100,28 @@ async function stockWith(shelf: string, count: number): Promise<Values[]> {
     return { shelf, id, name: `n${id}` };
   });
   const rows = all.flatMap((values) => [
-    { row: values.id, properties: toProperties(stock, values, { WriteId: '1', Incarnation: '1' }) },
-    { row: buildKey(copies.row, values), properties: copyProperties(stock, values, 'everything') },
-    { row: buildKey(references.row, values), properties: copyProperties(stock, values, 'keys') },
-    { row: buildKey(lists.row, values), properties: { EntityType: 'list', Members: JSON.stringify([values.id]) } },
+    { row: values.id, properties: defineCodec.toProperties(stock, values, { WriteId: '1', Incarnation: '1' }) },
+    {
+      row: defineKeys.buildKey(copies.row, values),
+      properties: definePlaces.copyProperties(stock, values, 'everything'),
+    },
+    {
+      row: defineKeys.buildKey(references.row, values),
+      properties: definePlaces.copyProperties(stock, values, 'keys'),
+    },
+    {
+      row: defineKeys.buildKey(lists.row, values),
+      properties: { EntityType: 'list', Members: JSON.stringify([values.id]) },
+    },
   ]);
   await put('items', shelf, rows);
   return all;
 }
 
-type ReadPage = (options: IndexPageOptions) => Promise<Page>;
+type ReadPage = (options: IndexPageOptions) => Promise<Internal['Page']>;
 const pagesOf = (read: ReadPage, options: IndexPageOptions) =>
   allPages((after: IndexPageOptions['after']) =>
-    measureCost(async (cost) => ({ ...(await read({ ...options, after })), cost: cost.transactions })),
+    storageAccounts.measureCost(async (cost) => ({ ...(await read({ ...options, after })), cost: cost.transactions })),
   );
 
 test('a page takes as many transactions with 5,000 entities as with 100', async () => {
@@ -153,15 +159,15 @@ describe('stale entries', () => {
     async (how) => {
       const shelf = `stale ${how}`;
       const live = { shelf, id: '99999', name: 'nz' };
-      await createEntity(world.engine, stock, live);
+      await engineWrite.createEntity(world.engine, stock, live);
       const now = { shelf, id: '1', name: 'a' };
-      if (how === 'moved on') await createEntity(world.engine, stock, now);
+      if (how === 'moved on') await engineWrite.createEntity(world.engine, stock, now);
       await put(
         'itemsbyname',
         shelf,
         Array.from({ length: 600 }, (_, at) => ({
           row: `n${10_000 + at}_1`,
-          properties: copyProperties(stock, now, 'keys'),
+          properties: definePlaces.copyProperties(stock, now, 'keys'),
         })),
       );
       const pages = await pagesOf(range(shelf), { top: 1_000, prefix: 'n' });
@@ -182,7 +188,7 @@ describe('stale entries', () => {
       { row: 'list_m', properties: { EntityType: 'list', Members: JSON.stringify(members) } },
       ...wanted.map((values) => ({
         row: values.id,
-        properties: toProperties(stock, values, { WriteId: '1', Incarnation: '1' }),
+        properties: defineCodec.toProperties(stock, values, { WriteId: '1', Incarnation: '1' }),
       })),
     ]);
     const read = (options: IndexPageOptions) => readByLists(world.engine, stock, lists, { shelf }, options);
@@ -197,8 +203,8 @@ describe('stale entries', () => {
     const shelf = 'changed';
     const now = { shelf, id: '1', name: 'new' };
     await put('items', shelf, [
-      { row: '1', properties: toProperties(stock, now, { WriteId: '1', Incarnation: '1' }) },
-      { row: 'ref_old_1', properties: copyProperties(stock, now, 'keys') },
+      { row: '1', properties: defineCodec.toProperties(stock, now, { WriteId: '1', Incarnation: '1' }) },
+      { row: 'ref_old_1', properties: definePlaces.copyProperties(stock, now, 'keys') },
     ]);
     expect((await readByCopies(world.engine, stock, references, { shelf }, { top: 10 })).items).toEqual([]);
   });
@@ -207,11 +213,18 @@ describe('stale entries', () => {
 test('a claim in a unique index is returned only if its entity is committed', async () => {
   const shelf = 'claims';
   const committed = { shelf, id: '1', name: 'x', code: 'a' };
-  await createEntity(world.engine, stock, committed);
-  const { partition: SourcePartition, row: SourceRow } = addressOf(stock, committed);
+  await engineWrite.createEntity(world.engine, stock, committed);
+  const { partition: SourcePartition, row: SourceRow } = definePlaces.addressOf(stock, committed);
   const claim = (row: string, SourceRow: string) => ({
     row,
-    properties: { EntityType: CLAIM, SourcePartition, SourceRow, Confirmed: false, Claim: '1', ClaimExpires: '9999' },
+    properties: {
+      EntityType: definePlaces.CLAIM,
+      SourcePartition,
+      SourceRow,
+      Confirmed: false,
+      Claim: '1',
+      ClaimExpires: '9999',
+    },
   });
   await put('itemsbycode', shelf, [claim('a', SourceRow), claim('b', '2'), claim('c', SourceRow)]);
   const read = (options: IndexPageOptions) => readByCopies(world.engine, stock, code, { shelf }, options);
@@ -235,11 +248,12 @@ test.each(['everything', 'keys'] as const)(
     );
     const { engine } = await openWorld(import.meta.url, [hashed]);
     const index = hashed.indexes.name as InterPartitionIndex;
-    const partition = (name: string) => buildKey(index.remote.partition, { name });
+    const partition = (name: string) => defineKeys.buildKey(index.remote.partition, { name });
     const names = Array.from({ length: 1_000 }, (_, at) => `name ${at}`);
     const other = names.find((name, at) => at > 0 && partition(name) === partition('name 0')) as string;
     const wanted = { shelf: copies, id: '1', name: 'name 0' };
-    for (const values of [wanted, { shelf: copies, id: '2', name: other }]) await createEntity(engine, hashed, values);
+    for (const values of [wanted, { shelf: copies, id: '2', name: other }])
+      await engineWrite.createEntity(engine, hashed, values);
     for (const given of [{ name: 'name 0' }, { name: 'name 0', shelf: copies }])
       expect((await readByCopies(engine, hashed, index, given, { top: 10 })).items).toEqual([wanted]);
   },
@@ -247,7 +261,7 @@ test.each(['everything', 'keys'] as const)(
 
 test('rows of other indexes within a range are not returned', async () => {
   const all = ['id1', 'id2', 'id3'].map((id, at) => ({ shelf: 's', id, size: 'ABC'[at] as string }));
-  for (const values of all) await createEntity(world.engine, headless, values);
+  for (const values of all) await engineWrite.createEntity(world.engine, headless, values);
   const index = headless.indexes.size as IntraPartitionIndex;
   const pages = await pagesOf((options) => readByCopies(world.engine, headless, index, { shelf: 's' }, options), {
     top: 2,
@@ -269,7 +283,8 @@ test.each(['everything', 'keys'] as const)(
     );
     const { engine } = await openWorld(import.meta.url, [things]);
     const found = { a: copies, b: '2', c: 'x' };
-    for (const values of [found, { a: copies, b: 'c_x_1', c: 'another' }]) await createEntity(engine, things, values);
+    for (const values of [found, { a: copies, b: 'c_x_1', c: 'another' }])
+      await engineWrite.createEntity(engine, things, values);
     const index = things.indexes.c as IntraPartitionIndex;
     const { items } = await readByCopies(engine, things, index, { a: copies, c: 'x' }, { top: 10 });
     expect(items).toEqual([found]);
@@ -285,13 +300,13 @@ describe.each(['list', 'keys'] as const)('a page through an index of %s', (kind)
           : readByCopies(engine, texts, texts.indexes.keys as IntraPartitionIndex, { a: kind, c }, asked),
       { top: 1_000, ...options },
     );
-  const sizes = (pages: readonly Page[]) => pages.map(({ items }) => items.length);
+  const sizes = (pages: readonly Internal['Page'][]) => pages.map(({ items }) => items.length);
 
   test('ends at about 4 million characters and omits large fields unless they are selected', async () => {
     for (const b of ['1', '2', '3', '4', '5']) {
       // The large text is stored in a blob and in the row.
       const text = 'x'.repeat(b < '4' ? 3_000_000 : 200_000);
-      await createEntity(world.engine, texts, { a: kind, b, c: 'long', text });
+      await engineWrite.createEntity(world.engine, texts, { a: kind, b, c: 'long', text });
     }
     const projected: boolean[] = [];
     const inner = createDefaultHttpClient();
@@ -317,7 +332,7 @@ describe.each(['list', 'keys'] as const)('a page through an index of %s', (kind)
       const source = { EntityType: 'texts', SourcePartition: kind, SourceRow: b };
       const values = { a: kind, b, c: 'many', text: '' };
       return [
-        { row: b, properties: toProperties(texts, values, { WriteId: '1', Incarnation: '1' }) },
+        { row: b, properties: defineCodec.toProperties(texts, values, { WriteId: '1', Incarnation: '1' }) },
         { row: `c_many_${b}`, properties: source },
       ];
     });

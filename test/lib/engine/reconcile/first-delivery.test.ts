@@ -1,15 +1,10 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { consumeIntent, handleMessage } from '../../../../lib/engine/consume/consume.ts';
-import { dropPoison, listPoison } from '../../../../lib/engine/consume/poison.ts';
-import type { Engine } from '../../../../lib/engine/engine.ts';
-import { holdWork, type Message, sendWork } from '../../../../lib/engine/reconcile/hold.ts';
-import { INDEX_CHANGES_QUEUE as QUEUE } from '../../../../lib/engine/reconcile/intent.ts';
-import { createEntity, patchEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { showMessages } from '../../../../local/walk/known-messages.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CONSUMER_FAULTS, type FaultTrial, tryFaults } from '../../../fault-driver.ts';
 import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { customers, orders } from '../../../fixtures/model.ts';
+import { type Engine, engineConsume, engineReconcile, engineWrite, type Message } from '../../../kit/engine.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { log } from '../../../silent-log.ts';
 import { countTried } from '../../../tried-faults.ts';
@@ -22,23 +17,24 @@ const work = { version: 1, intent: 'one', entity: 'customers', table: 'customers
 const world = await openWorld(import.meta.url);
 const engine = { ...world.engine, timing: LONG_HOLDS };
 beforeEach(async () => {
-  await world.storage.queue(QUEUE).clearMessages();
+  await world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).clearMessages();
 });
 
-const receiveWithReceipt = () => receiveMessage(world.storage, QUEUE);
+const receiveWithReceipt = () => receiveMessage(world.storage, engineReconcile.INDEX_CHANGES_QUEUE);
 const receive = async () => (await receiveWithReceipt()).message;
 
 /** The engine of a process that has had no response of Queue storage. */
 const whenUnknown = () => withClock(engine, () => undefined);
 
-const countMessages = async () => (await world.storage.queue(QUEUE).getProperties()).approximateMessagesCount;
+const countMessages = async () =>
+  (await world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).getProperties()).approximateMessagesCount;
 
 test('needs no call for its hold, whatever the clock of its function shows', async () => {
   for (const wrongBy of [0, -7_200_000, 7_200_000]) {
-    await sendWork(engine, QUEUE, work);
+    await engineReconcile.sendWork(engine, engineReconcile.INDEX_CHANGES_QUEUE, work);
     const message = await receive();
     const wrong = { ...engine, now: () => Date.now() + wrongBy };
-    expect(await costOf(() => holdWork(wrong, message))).toBe(0);
+    expect(await costOf(() => engineReconcile.holdWork(wrong, message))).toBe(0);
   }
 });
 
@@ -55,32 +51,32 @@ describe('asks storage for the hold', () => {
     ['of an earlier release', ofReminder(() => undefined), () => engine],
     ['if the clock of storage is unknown', same, whenUnknown],
   ])('for work %s', async (_, change, open) => {
-    await sendWork(engine, QUEUE, work);
+    await engineReconcile.sendWork(engine, engineReconcile.INDEX_CHANGES_QUEUE, work);
     const message = change(await receive());
-    const cost = costOf(async () => expect(await holdWork(open(), message)).toBeDefined());
+    const cost = costOf(async () => expect(await engineReconcile.holdWork(open(), message)).toBeDefined());
     expect(await cost).toBe(1);
-    expect(await holdWork(open(), message)).toBeUndefined();
+    expect(await engineReconcile.holdWork(open(), message)).toBeUndefined();
   });
 
   test('in a function whose clock is as far behind as the work has waited', async () => {
     const quick = { ...world.engine, timing: QUICK };
-    await sendWork(quick, QUEUE, work);
+    await engineReconcile.sendWork(quick, engineReconcile.INDEX_CHANGES_QUEUE, work);
     const sentAt = Date.now();
     // The message, and the reminder, which another function then holds.
     const received = [await receive(), await receive()];
     const message = received.find(({ body }) => 'reminder' in Object(body));
     if (!message) throw new Error('The message was not received.');
-    expect(await holdWork({ ...quick, now: () => sentAt }, message)).toBeUndefined();
+    expect(await engineReconcile.holdWork({ ...quick, now: () => sentAt }, message)).toBeUndefined();
   });
 });
 
 test('stops before its next write when another message has taken over', async () => {
-  await sendWork(engine, QUEUE, work);
+  await engineReconcile.sendWork(engine, engineReconcile.INDEX_CHANGES_QUEUE, work);
   const message = await receive();
   let ahead = 0;
-  const stalled = await holdWork({ ...engine, now: () => Date.now() + ahead }, message);
+  const stalled = await engineReconcile.holdWork({ ...engine, now: () => Date.now() + ahead }, message);
   expect((await stalled?.keep())?.aborted).toBe(false);
-  expect(await holdWork(engine, { ...message, attempts: 2 })).toBeDefined();
+  expect(await engineReconcile.holdWork(engine, { ...message, attempts: 2 })).toBeDefined();
   ahead = 250_000;
   await expect(stalled?.keep()).rejects.toMatchObject({ code: 'busy' });
 });
@@ -88,7 +84,11 @@ test('stops before its next write when another message has taken over', async ()
 test.each(['refused', 'throttled'] as const)(
   'is sent again if storage was busy, which has executed nothing: %s',
   async (fault) => {
-    await sendWork(world.engineThrough(faultyHttpClient(fault, 2)), QUEUE, work);
+    await engineReconcile.sendWork(
+      world.engineThrough(faultyHttpClient(fault, 2)),
+      engineReconcile.INDEX_CHANGES_QUEUE,
+      work,
+    );
     // The work and its reminder.
     expect(await countMessages()).toBe(2);
   },
@@ -96,14 +96,14 @@ test.each(['refused', 'throttled'] as const)(
 
 test('exists once if the reply to its message is lost', async () => {
   const client = faultyHttpClient('reply lost', 2);
-  await sendWork(world.engineThrough(client), QUEUE, work);
+  await engineReconcile.sendWork(world.engineThrough(client), engineReconcile.INDEX_CHANGES_QUEUE, work);
   expect(client.calls).toBe(2);
   // The work and its reminder.
   expect(await countMessages()).toBe(2);
 });
 
 test('has the poison record of its reminder', async () => {
-  await sendWork(world.engine, QUEUE, work);
+  await engineReconcile.sendWork(world.engine, engineReconcile.INDEX_CHANGES_QUEUE, work);
   const { body } = await receive();
   const { reminder, history } = body as { reminder: { id: string }; history: { id: string; since: number } };
   expect(history.id).toBe(reminder.id);
@@ -116,13 +116,13 @@ describe('work that kills its process at every attempt', () => {
     ['seventh, because the first attempt made no call for its hold', 7, () => engine],
   ])('is recorded without a further attempt at the delivery that is the %s', async (_, last, open) => {
     const deadly = { ...work, intent: `deadly ${last}` };
-    await sendWork(engine, QUEUE, deadly);
+    await engineReconcile.sendWork(engine, engineReconcile.INDEX_CHANGES_QUEUE, deadly);
     let started = 0;
     for (let delivery = 1; delivery <= last; delivery += 1) {
       // The host of a dead process shows its message after ten minutes: only the reminder continues the work.
-      if (delivery > 1) await showMessages(world.storage.queue(QUEUE));
+      if (delivery > 1) await showMessages(world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE));
       const { receipt, message } = await receiveWithReceipt();
-      await world.storage.queue(QUEUE).deleteMessage(message.id, receipt);
+      await world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).deleteMessage(message.id, receipt);
       const recorded = await new Promise<boolean>((resolve, reject) => {
         const work = async (take: () => Promise<unknown>) => {
           expect(await take()).toBeDefined();
@@ -130,16 +130,16 @@ describe('work that kills its process at every attempt', () => {
           resolve(false);
           await new Promise(() => undefined);
         };
-        handleMessage(open(), message, log, work).then(() => resolve(true), reject);
+        engineConsume.handleMessage(open(), message, log, work).then(() => resolve(true), reject);
       });
       expect({ delivery, recorded }).toEqual({ delivery, recorded: delivery === last });
     }
     expect(started).toBe(last - 1);
-    const { items } = await listPoison(world.engine, { limit: 100 });
+    const { items } = await engineConsume.listPoison(world.engine, { limit: 100 });
     const [record, ...others] = items.filter(({ text }) => text === JSON.stringify(deadly));
     expect(record).toMatchObject({ reason: 'The process stopped at every attempt to handle the message.' });
     expect(others).toEqual([]);
-    await dropPoison(world.engine, record?.id ?? '');
+    await engineConsume.dropPoison(world.engine, record?.id ?? '');
   });
 });
 
@@ -148,13 +148,13 @@ test('settles the index entry of a new entity in four calls, and of a changed on
   const consumer = { engine: queued, entities: [orders], log };
   const settle = async () => {
     const message = await receive();
-    return costOf(() => consumeIntent(consumer, message));
+    return costOf(() => engineConsume.consumeIntent(consumer, message));
   };
-  await createEntity(world.engine, customers, { city: 'Bern', customerId: 'N1', companyName: 'A' });
+  await engineWrite.createEntity(world.engine, customers, { city: 'Bern', customerId: 'N1', companyName: 'A' });
   const key = { customerId: 'N1', orderId: 1 };
-  await createEntity(queued, orders, { ...key, orderDate: '2026-11-20' });
+  await engineWrite.createEntity(queued, orders, { ...key, orderDate: '2026-11-20' });
   const created = await settle();
-  await patchEntity(queued, orders, key, { freight: 2 });
+  await engineWrite.patchEntity(queued, orders, key, { freight: 2 });
   const changed = await settle();
   // The entity before and after, the entry, the reminder; for a changed one, the entry before.
   expect({ created, changed }).toEqual({ created: 4, changed: 5 });
@@ -162,22 +162,22 @@ test('settles the index entry of a new entity in four calls, and of a changed on
 });
 
 test('leaves no difference if its function fails or dies at any call', async () => {
-  await createEntity(world.engine, customers, { city: 'Bern', customerId: 'F1', companyName: 'A' });
+  await engineWrite.createEntity(world.engine, customers, { city: 'Bern', customerId: 'F1', companyName: 'A' });
   const queued = { ...engine, settleInline: 0 };
   let orderId = 0;
   const run = async ({ fault, client }: FaultTrial) => {
     orderId += 1;
-    await createEntity(queued, orders, { customerId: 'F1', orderId, orderDate: '2026-11-20' });
+    await engineWrite.createEntity(queued, orders, { customerId: 'F1', orderId, orderDate: '2026-11-20' });
     const { receipt, message } = await receiveWithReceipt();
-    const isDone = await consumeIntent(
-      { engine: world.engineThrough(client, LONG_HOLDS), entities: [orders], log },
-      message,
-    ).then(
-      () => true,
-      () => false,
-    );
+    const isDone = await engineConsume
+      .consumeIntent({ engine: world.engineThrough(client, LONG_HOLDS), entities: [orders], log }, message)
+      .then(
+        () => true,
+        () => false,
+      );
     // The host of a dead process shows its message after ten minutes: the reminder alone has to continue the work.
-    if (isDone || fault?.startsWith('crash')) await world.storage.queue(QUEUE).deleteMessage(message.id, receipt);
+    if (isDone || fault?.startsWith('crash'))
+      await world.storage.queue(engineReconcile.INDEX_CHANGES_QUEUE).deleteMessage(message.id, receipt);
     if (!fault) expect(client.calls).toBe(4);
   };
   await tryFaults(run, {

@@ -1,16 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createDefaultHttpClient } from '@azure/core-rest-pipeline';
 import { beforeEach, expect, test } from 'vitest';
-import { busy, unavailable } from '../../../../lib/base/errors.ts';
-import { indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import { handleMessage } from '../../../../lib/engine/consume/consume.ts';
-import { listPoison } from '../../../../lib/engine/consume/poison.ts';
-import type { Engine } from '../../../../lib/engine/engine.ts';
-import { sendWork } from '../../../../lib/engine/reconcile/hold.ts';
-import { reconcile } from '../../../../lib/engine/reconcile/reconcile.ts';
-import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { customers, employees } from '../../../fixtures/model.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { definePlaces } from '../../../kit/define.ts';
+import { type Engine, engineConsume, engineReconcile, engineWrite } from '../../../kit/engine.ts';
 import { samplePoints } from '../../../points.ts';
 import { receiveMessage } from '../../../receive-message.ts';
 import { log } from '../../../silent-log.ts';
@@ -27,7 +22,7 @@ beforeEach(async () => {
 
 const receive = async () => (await receiveMessage(world.storage, QUEUE)).message;
 const recorded = async (name: string) =>
-  (await listPoison(world.engine, { limit: 100 })).items.filter(({ id }) => id.includes(name));
+  (await engineConsume.listPoison(world.engine, { limit: 100 })).items.filter(({ id }) => id.includes(name));
 
 /** Creates an engine that records its requests to the queue service. */
 function recording(): { engine: Engine; requests: { method: string; path: string; body: string }[] } {
@@ -53,7 +48,7 @@ test('a writer that stalls at any call until its intent is settled, and then die
     };
     const dying = interruptedHttpClient(at, overtake, 'before', faultyHttpClient('crash after', at));
     const timing = at === 0 ? undefined : QUICK;
-    await createEntity(world.engineThrough(dying, timing), employees, somebody()).catch(() => undefined);
+    await engineWrite.createEntity(world.engineThrough(dying, timing), employees, somebody()).catch(() => undefined);
     return dying.calls;
   };
   const count = await play(0);
@@ -66,11 +61,20 @@ test('a writer that stalls at any call until its intent is settled, and then die
 test('a reconciler that fails at one entity has stopped all its writes when it throws', async () => {
   const entities = await Promise.all(
     ['R1', 'R2', 'R3'].map((customerId) =>
-      createEntity(world.engine, customers, { city: 'Bern', customerId, companyName: 'A', contactName: 'Ann First' }),
+      engineWrite.createEntity(world.engine, customers, {
+        city: 'Bern',
+        customerId,
+        companyName: 'A',
+        contactName: 'Ann First',
+      }),
     ),
   );
   const items = entities.map(({ values }) => {
-    return { partition: 'Bern', row: String(values.customerId), indexEntries: indexEntriesOf(customers, values) };
+    return {
+      partition: 'Bern',
+      row: String(values.customerId),
+      indexEntries: definePlaces.indexEntriesOf(customers, values),
+    };
   });
   for (const { row } of items) await world.storage.table('customersbylastname').deleteEntity('Bern', `First_${row}`);
   let calls = 0;
@@ -79,13 +83,18 @@ test('a reconciler that fails at one entity has stopped all its writes when it t
   const hold = {
     async keep() {
       calls += 1;
-      if (calls === 1) throw busy('The hold is lost.');
+      if (calls === 1) throw baseValues.busy('The hold is lost.');
       await sleep(200);
       if (hasThrown) late += 1;
       return AbortSignal.timeout(10_000);
     },
   };
-  const reconciling = reconcile(world.engine, customers, { intent: 'one', table: 'customers', items }, { hold });
+  const reconciling = engineReconcile.reconcile(
+    world.engine,
+    customers,
+    { intent: 'one', table: 'customers', items },
+    { hold },
+  );
   await expect(reconciling).rejects.toMatchObject({ code: 'busy' });
   hasThrown = true;
   await sleep(600);
@@ -100,10 +109,12 @@ test('a reconciler throws "storage-unavailable" if a write may still arrive', as
     ...world.storage,
     table: () => {
       calls += 1;
-      throw calls === 1 ? busy('Others are writing.') : unavailable('Storage does not answer now.', undefined);
+      throw calls === 1
+        ? baseValues.busy('Others are writing.')
+        : baseValues.unavailable('Storage does not answer now.', undefined);
     },
   };
-  const reconciling = reconcile(
+  const reconciling = engineReconcile.reconcile(
     { ...world.engine, storage },
     customers,
     { intent: 'one', table: 'customers', items },
@@ -115,7 +126,7 @@ test('a reconciler throws "storage-unavailable" if a write may still arrive', as
 test.each(['', '.', '..'])('a reminder with the forged id "%s" makes no request to the queue itself', async (id) => {
   const { engine, requests } = recording();
   await world.storage.queue(QUEUE).sendMessage(JSON.stringify({ ...work, reminder: { id, popReceipt: 'forged' } }));
-  await handleMessage(engine, await receive(), log, async (take) => {
+  await engineConsume.handleMessage(engine, await receive(), log, async (take) => {
     await take();
   });
   // A copy becomes the reminder and is deleted by its id.
@@ -127,9 +138,9 @@ test.each(['', '.', '..'])('a reminder with the forged id "%s" makes no request 
 
 test('hides a message without characters that XML cannot represent', async () => {
   const { engine, requests } = recording();
-  await sendWork(world.engine, QUEUE, { ...work, intent: 'a\uffffb\ufffe' });
+  await engineReconcile.sendWork(world.engine, QUEUE, { ...work, intent: 'a\uffffb\ufffe' });
   let hold: unknown;
-  await handleMessage(engine, { ...(await receive()), attempts: 2 }, log, async (take) => {
+  await engineConsume.handleMessage(engine, { ...(await receive()), attempts: 2 }, log, async (take) => {
     hold = await take();
   });
   expect(hold).toBeDefined();
@@ -139,11 +150,11 @@ test('hides a message without characters that XML cannot represent', async () =>
 
 test('a message with a first attempt in the future is recorded after a day', async () => {
   const history = { id: 'future', since: LAST_INSTANT, attempts: 0, waits: 0 };
-  await sendWork(world.engine, QUEUE, { ...work, history });
+  await engineReconcile.sendWork(world.engine, QUEUE, { ...work, history });
   const tomorrow = { ...world.engine, now: () => Date.now() + 25 * 3_600_000 };
-  await handleMessage(tomorrow, await receive(), log, async (take) => {
+  await engineConsume.handleMessage(tomorrow, await receive(), log, async (take) => {
     await take();
-    throw unavailable('Storage does not answer now.', undefined);
+    throw baseValues.unavailable('Storage does not answer now.', undefined);
   });
   expect(await recorded('future')).toHaveLength(1);
 });

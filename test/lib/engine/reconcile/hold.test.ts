@@ -1,16 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { busy, unavailable } from '../../../../lib/base/errors.ts';
-import type { Hold } from '../../../../lib/define/declaration/engine.ts';
-import { consumePoison, delayOf, handleMessage, MAX_ATTEMPTS } from '../../../../lib/engine/consume/consume.ts';
-import { listPoison, POISON_TABLE } from '../../../../lib/engine/consume/poison.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
 import { holdWork, type Message, sendWork, unlessUnavailable } from '../../../../lib/engine/reconcile/hold.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { httpClient, showMessages } from '../../../../local/walk/known-messages.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { engineConsume, engineCore } from '../../../kit/engine.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { log } from '../../../silent-log.ts';
 import { testStorage } from '../../../storage.ts';
 import { LONG_HOLDS } from '../../../world.ts';
@@ -26,9 +23,12 @@ const recordingClient: HttpClient = {
     return httpClient.sendRequest(request);
   },
 };
-const storage = openStorage({ connectionString: testStorage(import.meta.url), httpClient: recordingClient });
+const storage = storageAccounts.openStorage({
+  connectionString: testStorage(import.meta.url),
+  httpClient: recordingClient,
+});
 /** Hides reminders for longer than a test takes. A test makes them visible, as if their time had passed. */
-const engine = createEngine(storage, { timing: LONG_HOLDS });
+const engine = engineCore.createEngine(storage, { timing: LONG_HOLDS });
 /** Hides reminders for seconds, with enough time for a busy machine to renew a hold. */
 const HIDDEN_SECONDS = 10;
 const quickTiming = {
@@ -37,10 +37,10 @@ const quickTiming = {
   hideIntentForSeconds: HIDDEN_SECONDS,
   settleWithinMs: 8_000,
 };
-const quick = createEngine(storage, { timing: quickTiming });
+const quick = engineCore.createEngine(storage, { timing: quickTiming });
 const work = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [] };
 
-beforeAll(() => createTable(engine.storage, POISON_TABLE));
+beforeAll(() => storageTables.createTable(engine.storage, engineConsume.POISON_TABLE));
 
 let counter = 0;
 /** Creates a queue for one test, so that tests wait for their hidden messages concurrently. */
@@ -80,8 +80,8 @@ async function openQueue() {
   };
 }
 
-const poison = async () => (await listPoison(engine, { limit: 100 })).items;
-const fail = (error: Error) => async (take: () => Promise<Hold | undefined>) => {
+const poison = async () => (await engineConsume.listPoison(engine, { limit: 100 })).items;
+const fail = (error: Error) => async (take: () => Promise<Internal['Hold'] | undefined>) => {
   await take();
   throw error;
 };
@@ -121,11 +121,11 @@ describe.concurrent('work held by an instance that died', () => {
   test('is recorded after the usual number of attempts if it kills every instance', async () => {
     const { next, queue, show } = await openQueue();
     await queue.sendMessage(JSON.stringify({ ...work, intent: 'deadly' }));
-    for (let attempt = 1; attempt < MAX_ATTEMPTS; attempt += 1) {
+    for (let attempt = 1; attempt < engineConsume.MAX_ATTEMPTS; attempt += 1) {
       expect(await holdWork(engine, await next())).toBeDefined();
       await show();
     }
-    await handleMessage(engine, await next(), log, fail(new Error('It fails.')));
+    await engineConsume.handleMessage(engine, await next(), log, fail(new Error('It fails.')));
     expect((await poison()).filter(({ text }) => text.includes('deadly'))).toHaveLength(1);
   });
 });
@@ -163,25 +163,27 @@ test.concurrent('a hold that another consumer took over is detected before the n
 test.concurrent('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
   const { name, next, send } = await openQueue();
   await send({ ...work, intent: 'broken' });
-  for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1)
-    await handleMessage(engine, await next(), log, fail(new Error('It fails.')));
+  for (let attempt = 1; attempt <= engineConsume.MAX_ATTEMPTS; attempt += 1)
+    await engineConsume.handleMessage(engine, await next(), log, fail(new Error('It fails.')));
   // The first two are the reminder and the message; then a message for each of the other attempts.
-  const retried = Array(MAX_ATTEMPTS - 1).fill(5);
+  const retried = Array(engineConsume.MAX_ATTEMPTS - 1).fill(5);
   expect(hiddenFor.get(name)).toEqual([LONG_HOLDS.hideIntentForSeconds, 0, ...retried]);
   const found = (await poison()).filter(({ text }) => text.includes('broken'));
-  expect(found).toMatchObject([{ attempts: MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) }]);
+  expect(found).toMatchObject([
+    { attempts: engineConsume.MAX_ATTEMPTS, text: JSON.stringify({ ...work, intent: 'broken' }) },
+  ]);
 });
 
 describe('a message that fails because storage is unavailable', () => {
-  const outage = unavailable('Storage does not answer now.', undefined);
+  const outage = baseValues.unavailable('Storage does not answer now.', undefined);
 
   test('is postponed without limit and without counting an attempt', async () => {
     const { count, queue, next, send } = await openQueue();
     let body: object = work;
-    for (let wait = 1; wait <= 3 * MAX_ATTEMPTS; wait += 1) {
+    for (let wait = 1; wait <= 3 * engineConsume.MAX_ATTEMPTS; wait += 1) {
       await queue.clearMessages();
       await send(body);
-      await handleMessage(engine, await next(), log, fail(outage));
+      await engineConsume.handleMessage(engine, await next(), log, fail(outage));
       // A copy of the message, and its reminder.
       expect(await count()).toBe(2);
       body = { ...work, history: { id: 'outage', since: Date.now(), attempts: 0, waits: wait } };
@@ -190,18 +192,18 @@ describe('a message that fails because storage is unavailable', () => {
   });
 
   test('is postponed with increasing delays of up to some minutes, with jitter', () => {
-    const delays = Array.from({ length: 12 }, (_, waits) => delayOf(30, waits));
+    const delays = Array.from({ length: 12 }, (_, waits) => engineConsume.delayOf(30, waits));
     expect(delays[0]).toBeGreaterThanOrEqual(30);
     expect(delays[2]).toBeGreaterThanOrEqual(120);
     expect(Math.max(...delays)).toBeLessThanOrEqual(450);
-    expect(new Set(Array.from({ length: 50 }, () => delayOf(300, 9))).size).toBeGreaterThan(10);
+    expect(new Set(Array.from({ length: 50 }, () => engineConsume.delayOf(300, 9))).size).toBeGreaterThan(10);
   });
 
   test('is recorded after a day', async () => {
     const { next, send } = await openQueue();
     const since = Date.now() - 25 * 3_600_000;
     await send({ ...work, history: { id: 'old', since, attempts: 0, waits: 300 } });
-    await handleMessage(engine, await next(), log, fail(outage));
+    await engineConsume.handleMessage(engine, await next(), log, fail(outage));
     expect((await poison()).filter(({ id }) => id.endsWith('_old'))).toHaveLength(1);
   });
 });
@@ -218,7 +220,7 @@ describe('a message that the host moved to its poison queue', () => {
 
   test('returns to its queue, because nothing shows that it can never succeed', async () => {
     const { name, next } = await openQueue();
-    await consumePoison(consumer, moved(name, { ...work, intent: 'back' }));
+    await engineConsume.consumePoison(consumer, moved(name, { ...work, intent: 'back' }));
     expect(bodyOf(await next())).toMatchObject({ ...work, intent: 'back', history: { attempts: 0, waits: 1 } });
     expect((await poison()).filter(({ text }) => text.includes('back'))).toEqual([]);
   });
@@ -230,16 +232,16 @@ describe('a message that the host moved to its poison queue', () => {
   ])('is recorded if it %s', async (_, body) => {
     const { count, name } = await openQueue();
     const before = (await poison()).length;
-    await consumePoison(consumer, moved(name, body));
+    await engineConsume.consumePoison(consumer, moved(name, body));
     expect(await poison()).toHaveLength(before + 1);
     expect(await count()).toBe(0);
   });
 });
 
 test('only an outage is ignored, because it leaves the message for later', async () => {
-  const outage = unavailable('Storage does not answer now.', undefined);
+  const outage = baseValues.unavailable('Storage does not answer now.', undefined);
   expect(await unlessUnavailable(Promise.reject(outage))).toBeUndefined();
   const error = new Error('It fails.');
   await expect(unlessUnavailable(Promise.reject(error))).rejects.toBe(error);
-  await expect(unlessUnavailable(Promise.reject(busy('Later.')))).rejects.toMatchObject({ code: 'busy' });
+  await expect(unlessUnavailable(Promise.reject(baseValues.busy('Later.')))).rejects.toMatchObject({ code: 'busy' });
 });

@@ -1,13 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import type { IndexEntry } from '../../../../lib/define/declaration/projection.ts';
-import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import { possibleItems } from '../../../../lib/engine/reconcile/intent.ts';
 import { defineEntity, indexEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { customers, employees, movies, orders } from '../../../fixtures/model.ts';
+import { definePlaces, type Entity } from '../../../kit/define.ts';
+import { engineReconcile } from '../../../kit/engine.ts';
+import type { Internal } from '../../../kit/internal.ts';
 
 const text = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter((one) => one.isWellFormed());
 const digits = (length: number) => fc.nat(10 ** length - 1).map((number) => String(number).padStart(length, '0'));
@@ -65,8 +64,8 @@ const examples: readonly (readonly [Entity, fc.Arbitrary<Values>])[] = [
   [calls, fc.record({ line: text, at })],
 ];
 
-function intentAbout(entity: Entity, values: Values, indexEntries: readonly IndexEntry[]) {
-  const { table, partition, row } = addressOf(entity, values);
+function intentAbout(entity: Entity, values: Values, indexEntries: readonly Internal['IndexEntry'][]) {
+  const { table, partition, row } = definePlaces.addressOf(entity, values);
   return {
     version: 1 as const,
     intent: 'one',
@@ -82,8 +81,8 @@ describe.each(examples.map(([entity, values]) => [entity.name, entity, values] a
     test('is accepted with every entry that the declaration gives the entity', () => {
       fc.assert(
         fc.property(values, (one) => {
-          const intent = intentAbout(entity, one, indexEntriesOf(entity, one));
-          expect(possibleItems(entity, intent)).toEqual({ items: intent.items, refused: undefined });
+          const intent = intentAbout(entity, one, definePlaces.indexEntriesOf(entity, one));
+          expect(engineReconcile.possibleItems(entity, intent)).toEqual({ items: intent.items, refused: undefined });
         }),
       );
     });
@@ -91,9 +90,14 @@ describe.each(examples.map(([entity, values]) => [entity.name, entity, values] a
     test('is rejected with an entry of another entity, except for an entry of a unique index', () => {
       fc.assert(
         fc.property(values, values, (one, other) => {
-          fc.pre(JSON.stringify(addressOf(entity, one)) !== JSON.stringify(addressOf(entity, other)));
-          const owned = indexEntriesOf(entity, other).filter((indexEntry) => !isContested(entity, indexEntry));
-          const { items, refused } = possibleItems(entity, intentAbout(entity, one, owned));
+          fc.pre(
+            JSON.stringify(definePlaces.addressOf(entity, one)) !==
+              JSON.stringify(definePlaces.addressOf(entity, other)),
+          );
+          const owned = definePlaces
+            .indexEntriesOf(entity, other)
+            .filter((indexEntry) => !isContested(entity, indexEntry));
+          const { items, refused } = engineReconcile.possibleItems(entity, intentAbout(entity, one, owned));
           expect(items[0]?.indexEntries).toEqual([]);
           expect(refused === undefined).toBe(owned.length === 0);
         }),
@@ -102,17 +106,17 @@ describe.each(examples.map(([entity, values]) => [entity.name, entity, values] a
   },
 );
 
-function isContested(entity: Entity, { index: name }: IndexEntry): boolean {
+function isContested(entity: Entity, { index: name }: Internal['IndexEntry']): boolean {
   const index = entity.indexes[name];
   return index?.kind === 'inter-partition' && index.unique;
 }
 
 describe('an intent', () => {
   const ann = { department: 'Sales', employeeId: '000001', email: 'ann@contoso.com', firstName: 'Ann', lastName: 'Xu' };
-  const indexEntries = indexEntriesOf(employees, ann);
+  const indexEntries = definePlaces.indexEntriesOf(employees, ann);
   const intent = intentAbout(employees, ann, indexEntries);
 
-  test.each<[string, Partial<IndexEntry>]>([
+  test.each<[string, Partial<Internal['IndexEntry']>]>([
     ['table', { table: 'system' }],
     ['partition', { partition: 'secrets' }],
     ['row', { row: 'continuation' }],
@@ -120,7 +124,7 @@ describe('an intent', () => {
   ])('with an entry of another %s loses that entry only', (_, over) => {
     const [first, ...others] = indexEntries;
     const forged = { ...intent, items: [{ ...intent.items[0], indexEntries: [{ ...first, ...over }, ...others] }] };
-    const { items, refused } = possibleItems(employees, forged as typeof intent);
+    const { items, refused } = engineReconcile.possibleItems(employees, forged as typeof intent);
     expect(items[0]?.indexEntries).toEqual(others);
     expect(refused).toMatch(/^it names an entry that the index emailCompanyWide of employees cannot have/);
   });
@@ -132,7 +136,7 @@ describe('an intent', () => {
     ['key that is too long', 'employees', 'S'.repeat(513), 'empid_000001'],
     ['table of another entity', 'system', 'Sales', 'empid_000001'],
   ])('about a %s is rejected', (_, table, partition, row) => {
-    const { items, refused } = possibleItems(employees, {
+    const { items, refused } = engineReconcile.possibleItems(employees, {
       ...intent,
       table,
       items: [{ partition, row, indexEntries }],
@@ -143,9 +147,9 @@ describe('an intent', () => {
 
   test.each(['constructor', '__proto__', 'toString', 'indexOfALaterRelease'])('ignores an index named %s', (index) => {
     const [first] = indexEntries;
-    const { items, refused } = possibleItems(
+    const { items, refused } = engineReconcile.possibleItems(
       employees,
-      intentAbout(employees, ann, [{ ...first, index } as IndexEntry]),
+      intentAbout(employees, ann, [{ ...first, index } as Internal['IndexEntry']]),
     );
     expect({ refused, indexEntries: items[0]?.indexEntries }).toEqual({ refused: undefined, indexEntries: [] });
   });

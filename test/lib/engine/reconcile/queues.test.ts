@@ -1,13 +1,10 @@
 import { expect, test } from 'vitest';
 import { existingPart, isFormerPart, isPartOf, partFor, partNames } from '../../../../lib/engine/reconcile/queues.ts';
-import { provision } from '../../../../lib/storage/provision.ts';
-import { ownerOf } from '../../../../lib/storage/slot-map.ts';
-import { SYSTEM_TABLE } from '../../../../lib/storage/slot-row.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../../lib/testing/index.ts';
+import { storageAccounts, storageSlots, storageTables } from '../../../kit/storage.ts';
 
 const PARTITIONS = Array.from({ length: 3_000 }, (_, number) => `department ${number}`);
-const storage = openStorage(createMemoryStorage());
+const storage = storageAccounts.openStorage(createMemoryStorage());
 const spread = async (queueParts: number, of = storage) => {
   const parts = await Promise.all(
     PARTITIONS.map(
@@ -69,8 +66,8 @@ test('work of a former part goes to a part that exists', () => {
 
 test('work goes to the account of its partition, the same part in each', async () => {
   const accounts = ['first', 'second'].map((name) => ({ name, ...createMemoryStorage({ account: name }) }));
-  const several = openStorage({ accounts });
-  await provision(several, { tables: [SYSTEM_TABLE], queues: partNames(2), containers: [] });
+  const several = storageAccounts.openStorage({ accounts });
+  await storageTables.provision(several, { tables: [storageSlots.SYSTEM_TABLE], queues: partNames(2), containers: [] });
   const parts = await spread(2, several);
   expect([...parts.keys()].toSorted()).toEqual([
     'index-changes',
@@ -81,7 +78,7 @@ test('work goes to the account of its partition, the same part in each', async (
   for (const [part, partitions] of parts) {
     expect(partitions.length).toBeGreaterThan(600);
     const [[partition]] = partitions as [[string, string]];
-    expect((await ownerOf(several, partition)).name).toBe(part.includes('/') ? 'second' : 'first');
+    expect((await storageSlots.ownerOf(several, partition)).name).toBe(part.includes('/') ? 'second' : 'first');
   }
   await several.queue('second/index-changes-1').sendMessage('x');
   const { approximateMessagesCount } =

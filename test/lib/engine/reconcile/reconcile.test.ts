@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { isUpgradable, sameCopy } from '../../../../lib/engine/reconcile/reconcile.ts';
 import { defineEntity, type Values } from '../../../../lib/index.ts';
-import type { Properties, Row } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import type { Properties, Row } from '../../../kit/storage.ts';
 
 const { books } = deploy(
   defineEntity('books', {

@@ -1,8 +1,8 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
-import { createEngine } from '../../../../lib/engine/engine.ts';
 import { claim } from '../../../../lib/engine/reconcile/unique-claim.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { storageAccounts } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
 test('a writer does not look for its claim after its time limit', async () => {
@@ -15,7 +15,9 @@ test('a writer does not look for its claim after its time limit', async () => {
       throw Object.assign(new Error('Given up.'), { name: 'AbortError' });
     },
   };
-  const engine = createEngine(openStorage({ connectionString: testStorage(import.meta.url), httpClient }));
+  const engine = engineCore.createEngine(
+    storageAccounts.openStorage({ connectionString: testStorage(import.meta.url), httpClient }),
+  );
   const indexEntry = { index: 'email', table: 'byemail', partition: 'one', row: 'one' };
   const owner = { table: 'people', partition: 'one', row: '1' };
   const claiming = claim(engine, indexEntry, owner, { intent: 'one', signal: writer.signal });

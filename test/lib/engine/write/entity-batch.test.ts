@@ -1,18 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import type { Engine } from '../../../../lib/engine/engine.ts';
-import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
 import { type BatchAction, type BatchOutcome, writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
-import {
-  createEntity,
-  deleteEntity,
-  mergeEntity,
-  patchEntity,
-  putEntity,
-  writeAtomically,
-} from '../../../../lib/engine/write/entity-store.ts';
 import {
   defineEntity,
   indexEntity,
@@ -24,6 +13,8 @@ import {
 import { costOf } from '../../../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { type Engine, engineRead, engineWrite } from '../../../kit/engine.ts';
 import { sampleRuns } from '../../../points.ts';
 import { expectIndexesToAgree, openWorld, rowsOf } from '../../../world.ts';
 
@@ -91,7 +82,7 @@ describe('a batch', () => {
     for (const text of ['new', 'again']) expect(await costOf(() => batch(plains, put(text)))).toBe(1);
     const patches = upTo(100).map((each) => ({ patch: { a, id: each, size: 1 } }));
     expect(await costOf(() => batch(plains, patches))).toBe(1);
-    expect((await readEntity(world.engine, plains, { a, id: '99' })).values).toEqual({
+    expect((await engineRead.readEntity(world.engine, plains, { a, id: '99' })).values).toEqual({
       a,
       id: '99',
       text: 'again',
@@ -124,12 +115,14 @@ describe('a batch', () => {
     const tooMany = creates
       .slice(0, 50)
       .map(({ create }) => ({ create: { ...create, a: b, text: big + create.text } }));
-    await expect(writeAtomically(world.engine, plains, tooMany)).rejects.toMatchObject({ code: 'invalid-input' });
+    await expect(engineWrite.writeAtomically(world.engine, plains, tooMany)).rejects.toMatchObject({
+      code: 'invalid-input',
+    });
   });
 
   test('returns an outcome for each action, in order', async () => {
     const a = newPartition();
-    await createEntity(world.engine, alls, { a, id: '1', text: 'one', group: 'g' });
+    await engineWrite.createEntity(world.engine, alls, { a, id: '1', text: 'one', group: 'g' });
     const actions = [
       { put: { a, id: '1', text: 'one', group: 'g' } },
       { put: { a, id: '2', text: 'two', group: 'g' } },
@@ -159,7 +152,7 @@ describe('a batch', () => {
 
   test('writes under the ETag of an action, also without a read', async () => {
     const a = newPartition();
-    const first = await putEntity(world.engine, plains, { a, id: '1' }, { text: 'one' });
+    const first = await engineWrite.putEntity(world.engine, plains, { a, id: '1' }, { text: 'one' });
     const [put] = await writeBatch(world.engine, plains, [{ put: { a, id: '1', text: 'two' }, ifMatch: first.etag }]);
     expect(put).toMatchObject({ outcome: 'stored' });
     const stale = { ifMatch: first.etag };
@@ -170,8 +163,12 @@ describe('a batch', () => {
       { put: { a, id: '2' }, ifMatch: '*' },
     ];
     expect(await batch(plains, actions)).toEqual(actions.map(() => 'etag-mismatch'));
-    expect((await readEntity(world.engine, plains, { a, id: '1' })).values).toEqual({ a, id: '1', text: 'two' });
-    const { etag } = await readEntity(world.engine, plains, { a, id: '1' });
+    expect((await engineRead.readEntity(world.engine, plains, { a, id: '1' })).values).toEqual({
+      a,
+      id: '1',
+      text: 'two',
+    });
+    const { etag } = await engineRead.readEntity(world.engine, plains, { a, id: '1' });
     expect(await batch(plains, [{ delete: { a, id: '1' }, ifMatch: etag }])).toEqual(['deleted']);
   });
 
@@ -184,9 +181,9 @@ describe('a batch', () => {
           expect(outcome && resultOf(outcome)).toMatch(/^(created|stored)$/);
         },
         // Fails if the batch was faster.
-        interrupt: () => createEntity(world.engine, copies, { ...key, text: 'other' }).catch(codeOf),
+        interrupt: () => engineWrite.createEntity(world.engine, copies, { ...key, text: 'other' }).catch(codeOf),
         check: async (label: string) =>
-          expect((await readEntity(world.engine, copies, key)).values.text, label).toBe(text),
+          expect((await engineRead.readEntity(world.engine, copies, key)).values.text, label).toBe(text),
       };
     };
     await tryInterruptions(world, set, { size: 3, sides: ['before'] });
@@ -214,10 +211,10 @@ describe('a batch', () => {
     const { things, others } = deploy(thing('things', '{b}'), thing('others', 'own_{b}'));
     const { engine } = await openWorld(import.meta.url, [things, others]);
     const other = { a: 'one', b: '1' };
-    await createEntity(engine, others, other);
+    await engineWrite.createEntity(engine, others, other);
     const [outcome] = await writeBatch(engine, things, [{ put: { a: 'one', b: 'own_1' } }]);
     expect(outcome).toMatchObject({ code: 'duplicate-key' });
-    expect((await readEntity(engine, others, other)).values).toEqual(other);
+    expect((await engineRead.readEntity(engine, others, other)).values).toEqual(other);
   });
 });
 
@@ -251,10 +248,11 @@ async function alone(entity: Entity, action: BatchAction): Promise<string> {
   const { engine } = world;
   const conditions = 'ifMatch' in action ? { ifMatch: action.ifMatch } : {};
   const done = async () => {
-    if ('create' in action) return createEntity(engine, entity, action.create);
-    if ('put' in action) return putEntity(engine, entity, action.put as Values, action.put, conditions);
-    if ('patch' in action) return mergeEntity(engine, entity, action.patch as Values, action.patch, conditions);
-    return deleteEntity(engine, entity, action.delete as Values, conditions);
+    if ('create' in action) return engineWrite.createEntity(engine, entity, action.create);
+    if ('put' in action) return engineWrite.putEntity(engine, entity, action.put as Values, action.put, conditions);
+    if ('patch' in action)
+      return engineWrite.mergeEntity(engine, entity, action.patch as Values, action.patch, conditions);
+    return engineWrite.deleteEntity(engine, entity, action.delete as Values, conditions);
   };
   return done().then(() => 'done', codeOf);
 }
@@ -314,11 +312,11 @@ describe('an atomic batch', () => {
     const a = newPartition();
     const creates = upTo(3).map((each) => ({ create: { a, id: each, text: `t${each}`, group: 'g' } }));
     // The list, the intent, the transaction, each entry, the entities, and the intent again.
-    const cost = await costOf(() => writeAtomically(world.engine, alls, creates));
+    const cost = await costOf(() => engineWrite.writeAtomically(world.engine, alls, creates));
     expect(cost).toBe(1 + 1 + 3 + 3 + 1);
     expect(
       await costOf(() =>
-        writeAtomically(
+        engineWrite.writeAtomically(
           world.engine,
           plains,
           upTo(100).map((each) => ({ put: { a, id: each } })),
@@ -329,7 +327,7 @@ describe('an atomic batch', () => {
 
   test('changes nothing if one action fails, and says which', async () => {
     const a = newPartition();
-    await createEntity(world.engine, alls, { a, id: '1', text: 'one', group: 'g' });
+    await engineWrite.createEntity(world.engine, alls, { a, id: '1', text: 'one', group: 'g' });
     const before = await rowsOf(world.storage, 'indexed');
     const good = { create: { a, id: '2', text: 'two', group: 'g' } };
     const failing: [BatchAction, string][] = [
@@ -342,11 +340,15 @@ describe('an atomic batch', () => {
       [{ patch: { a, id: '2', size: 1 } }, 'invalid-input'],
     ];
     for (const [action, code] of failing)
-      await expect(writeAtomically(world.engine, alls, [good, action])).rejects.toMatchObject({ code });
-    await expect(writeAtomically(world.engine, alls, [good, failing[2]?.[0] as BatchAction])).rejects.toThrow('at 1');
+      await expect(engineWrite.writeAtomically(world.engine, alls, [good, action])).rejects.toMatchObject({ code });
+    await expect(
+      engineWrite.writeAtomically(world.engine, alls, [good, failing[2]?.[0] as BatchAction]),
+    ).rejects.toThrow('at 1');
     expect(await rowsOf(world.storage, 'indexed')).toEqual(before);
     const conditional = [{ put: { a, id: '1' } }, { delete: { a, id: '2' }, ifMatch: `W/"datetime'x'"` }];
-    await expect(writeAtomically(world.engine, plains, conditional)).rejects.toMatchObject({ code: 'invalid-input' });
+    await expect(engineWrite.writeAtomically(world.engine, plains, conditional)).rejects.toMatchObject({
+      code: 'invalid-input',
+    });
   });
 
   test.each(['with', 'without'])(
@@ -358,7 +360,7 @@ describe('an atomic batch', () => {
         const ofEach = (id: string) => ({ a, id, text: `t${id}`, group: 'g' });
         const [one, kept] = [ofEach('0'), ofEach('1')];
         await batch(alls, [{ create: one }, { create: kept }]);
-        const read = (of: Values) => readEntity(world.engine, alls, of);
+        const read = (of: Values) => engineRead.readEntity(world.engine, alls, of);
         const sizeOf = async (of: Values) => (await read(of)).values.size;
         const ifMatch = hasETag ? { ifMatch: (await read(kept)).etag } : {};
         let isEarly = false;
@@ -366,11 +368,11 @@ describe('an atomic batch', () => {
         return {
           act: async (through: Engine) => {
             const actions = [{ patch: { a, id: '0', size: 1 } }, { put: kept, ...ifMatch }];
-            outcome = await writeAtomically(through, alls, actions).then(() => 'done', codeOf);
+            outcome = await engineWrite.writeAtomically(through, alls, actions).then(() => 'done', codeOf);
           },
           interrupt: async () => {
             isEarly = (await sizeOf(one)) === undefined;
-            await patchEntity(world.engine, alls, kept, { size: 2 });
+            await engineWrite.patchEntity(world.engine, alls, kept, { size: 2 });
           },
           check: async (label: string) => {
             const isRejected = hasETag && isEarly;
@@ -388,20 +390,22 @@ describe('an atomic batch', () => {
   test('returns the new ETag of an entity that it leaves unchanged, whose indexes stay', async () => {
     const a = newPartition();
     const one = { a, id: '1', text: 't1', group: 'g' };
-    await createEntity(world.engine, alls, one);
-    const { etag } = await readEntity(world.engine, alls, one);
+    await engineWrite.createEntity(world.engine, alls, one);
+    const { etag } = await engineRead.readEntity(world.engine, alls, one);
     const actions = [{ create: { a, id: '2', text: 't2', group: 'g' } }, { put: one, ifMatch: etag }];
-    const [, kept] = await writeAtomically(world.engine, alls, actions);
-    expect(kept).toEqual({ outcome: 'unchanged', etag: (await readEntity(world.engine, alls, one)).etag });
+    const [, kept] = await engineWrite.writeAtomically(world.engine, alls, actions);
+    expect(kept).toEqual({ outcome: 'unchanged', etag: (await engineRead.readEntity(world.engine, alls, one)).etag });
     expect(kept?.etag).not.toBe(etag);
     // Alone, it needs no write.
-    expect(await costOf(() => writeAtomically(world.engine, alls, [{ put: one }]))).toBe(1);
+    expect(await costOf(() => engineWrite.writeAtomically(world.engine, alls, [{ put: one }]))).toBe(1);
   });
 
   test('rejects more rows than one transaction holds', async () => {
     const a = newPartition();
     const creates = upTo(51).map((each) => ({ create: { a, id: each, text: `t${each}` } }));
-    await expect(writeAtomically(world.engine, copies, creates)).rejects.toMatchObject({ code: 'too-large' });
+    await expect(engineWrite.writeAtomically(world.engine, copies, creates)).rejects.toMatchObject({
+      code: 'too-large',
+    });
   });
 
   test('is done as a whole or not at all after a crash at any storage call, and its indexes follow', async () => {
@@ -433,7 +437,9 @@ describe('an atomic batch', () => {
     await tryFaults(
       async ({ label, client, timing }) => {
         const { a, actions } = await prepare();
-        const outcome = await outcomeOf(writeAtomically(world.engineThrough(client, timing), alls, actions));
+        const outcome = await outcomeOf(
+          engineWrite.writeAtomically(world.engineThrough(client, timing), alls, actions),
+        );
         await world.settle();
         const found = (await rowsOf(world.storage, 'indexed'))
           .filter(({ partitionKey, rowKey }) => partitionKey === a && String(rowKey).startsWith('id_'))

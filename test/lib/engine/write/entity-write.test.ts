@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
 import { prepareDelete, prepareMerge, preparePut } from '../../../../lib/engine/write/entity-write.ts';
 import { defineEntity, type Values } from '../../../../lib/index.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { storageAccounts } from '../../../kit/storage.ts';
 
 /** Which writes need no read, because storage itself can do what is asked. */
 
@@ -28,7 +28,7 @@ const { plain, upgraded, derived, moved } = deploy(
   }),
   defineEntity('moved', { ...common, schema, table: 'moved', movable: ['id'] }),
 );
-const engine = createEngine(openStorage({ connectionString: 'UseDevelopmentStorage=true' }));
+const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString: 'UseDevelopmentStorage=true' }));
 const key = { id: '1' };
 const ETAG = `W/"datetime'2026-11-20T08%3A00%3A00.0000000Z'"`;
 

@@ -2,16 +2,14 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { toProperties, toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
-import type { Snapshot } from '../../../../lib/define/declaration/change.ts';
-import type { Entity, EntityChange } from '../../../../lib/define/declaration/entity.ts';
-import { addressOf, indexEntriesOf } from '../../../../lib/define/places/index-entries.ts';
-import { membersOf } from '../../../../lib/engine/read/member-list.ts';
 import { planPartition, siblingRowsOf } from '../../../../lib/engine/write/plan.ts';
 import { defineEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
-import type { Row } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { departments, employees } from '../../../fixtures/model.ts';
+import { defineCodec, definePlaces, type Entity } from '../../../kit/define.ts';
+import { engineRead } from '../../../kit/engine.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import type { Row } from '../../../kit/storage.ts';
 
 const person = (employeeId: string) =>
   fc.record({
@@ -40,9 +38,9 @@ function change(
   partition: Partition,
   before: Values | undefined,
   after: Values | undefined,
-): EntityChange {
-  const address = addressOf(entity, { ...before, ...after });
-  return { entity, address, before: toSnapshot(entity, partition.get(address.row)), after };
+): Internal['EntityChange'] {
+  const address = definePlaces.addressOf(entity, { ...before, ...after });
+  return { entity, address, before: defineCodec.toSnapshot(entity, partition.get(address.row)), after };
 }
 
 /** Applies the actions to a partition and rejects what storage would reject. */
@@ -65,7 +63,7 @@ function apply(partition: Partition, plan: ReturnType<typeof planPartition>): vo
   }
 }
 
-function commit(partition: Partition, changes: readonly EntityChange[]): ReturnType<typeof planPartition> {
+function commit(partition: Partition, changes: readonly Internal['EntityChange'][]): ReturnType<typeof planPartition> {
   const siblings = new Map(
     siblingRowsOf(changes).flatMap((key) => (partition.has(key) ? [[key, partition.get(key) as Row]] : [])),
   );
@@ -76,13 +74,13 @@ function commit(partition: Partition, changes: readonly EntityChange[]): ReturnT
 
 function expectToAgree(partition: Partition, live: readonly Values[]): void {
   const entities = [...partition.values()]
-    .map((found) => toSnapshot(employees, found))
-    .filter((found: Snapshot) => found.state === 'live');
+    .map((found) => defineCodec.toSnapshot(employees, found))
+    .filter((found: Internal['Snapshot']) => found.state === 'live');
   const copies = [...partition.values()].filter(({ row: key }) => key.startsWith('email_')).map(({ row: key }) => key);
   expect(copies.sort()).toEqual(live.map(({ email }) => `email_${email}`).sort());
   const lists = [...partition.values()].filter(({ row: key }) => key.startsWith('lastname_'));
   for (const list of lists)
-    expect(membersOf(list)).toEqual(
+    expect(engineRead.membersOf(list)).toEqual(
       live
         .filter(({ lastName }) => list.row === `lastname_${lastName}`)
         .map(({ employeeId }) => employeeId)
@@ -122,7 +120,7 @@ describe('a plan', () => {
         if (before) commit(partition, [change(employees, partition, undefined, before)]);
         const plan = commit(partition, [change(employees, partition, before, after)]);
         const [former, next] = [before, after].map((values) =>
-          indexEntriesOf(employees, values).map((indexEntry) => JSON.stringify(indexEntry)),
+          definePlaces.indexEntriesOf(employees, values).map((indexEntry) => JSON.stringify(indexEntry)),
         ) as [string[], string[]];
         // Of the indexes outside the partition, this one copies the whole entity.
         const isRewritten = (text: string) =>
@@ -165,7 +163,7 @@ describe('a plan', () => {
           staff.map((values) => change(employees, partition, undefined, values)),
         );
         const live = (entity: Entity, key: Values) => {
-          const found = toSnapshot(entity, partition.get(addressOf(entity, key).row));
+          const found = defineCodec.toSnapshot(entity, partition.get(definePlaces.addressOf(entity, key).row));
           return found.state === 'live' ? found.values : undefined;
         };
         for (const { manager, lastName } of steps) {
@@ -215,7 +213,7 @@ describe('a plan', () => {
     expect(moved.followUps.slice(1)).toEqual([]);
     const left = commit(partition, [change(staff, partition, ann, undefined)]);
     expect(left.followUps.slice(1)).toEqual([{ entity: teams, items: [item('Bo')], fanOut: [] }]);
-    expect(toSnapshot(teams, partition.get('team'))).toMatchObject({ values: { team: 'Blue' } });
+    expect(defineCodec.toSnapshot(teams, partition.get('team'))).toMatchObject({ values: { team: 'Blue' } });
   });
 
   test('of two entities that swap a value is rejected before storage would reject it', () => {
@@ -267,8 +265,16 @@ describe('a plan', () => {
   test('for an entity that is still arriving is accepted only from its own move', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const system = { WriteId: 'w', Incarnation: 'operation', MovingFrom: '["Here","empid_000001"]' };
-    const before = toSnapshot(employees, row('empid_000001', toProperties(employees, one, system)));
-    const theirs = { entity: employees, address: addressOf(employees, one), before, after: { ...one, firstName: 'G' } };
+    const before = defineCodec.toSnapshot(
+      employees,
+      row('empid_000001', defineCodec.toProperties(employees, one, system)),
+    );
+    const theirs = {
+      entity: employees,
+      address: definePlaces.addressOf(employees, one),
+      before,
+      after: { ...one, firstName: 'G' },
+    };
     expect(() => planPartition([theirs], new Map(), MARK)).toThrow('being moved');
     const own = { ...theirs, arrival: { incarnation: 'operation', movingFrom: system.MovingFrom, moves: [] } };
     expect(planPartition([own], new Map(), MARK).actions[0]?.action).toMatchObject({
@@ -285,14 +291,14 @@ describe('a plan', () => {
     const one = { department: 'Sales', employeeId: '000001', email: 'a@contoso.com', firstName: 'F', lastName: 'Xu' };
     const before = row(
       'empid_000001',
-      toProperties(employees, one, { WriteId: 'w', Incarnation: 'life', DenormalizedTo: '' }),
+      defineCodec.toProperties(employees, one, { WriteId: 'w', Incarnation: 'life', DenormalizedTo: '' }),
     );
     const plan = planPartition(
       [
         {
           entity: employees,
-          address: addressOf(employees, one),
-          before: toSnapshot(employees, before),
+          address: definePlaces.addressOf(employees, one),
+          before: defineCodec.toSnapshot(employees, before),
           after: { ...one, firstName: 'G' },
         },
       ],

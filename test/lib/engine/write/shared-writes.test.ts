@@ -1,13 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { busy } from '../../../../lib/base/errors.ts';
-import type { Hold } from '../../../../lib/define/declaration/engine.ts';
 import { createSharedWrites, type SharedWriter } from '../../../../lib/engine/write/shared-writes.ts';
-import { explain } from '../../../../lib/storage/explain.ts';
-import type { Storage } from '../../../../lib/storage/storage.ts';
+import { baseValues } from '../../../kit/base.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { type Storage, storageAccounts } from '../../../kit/storage.ts';
 
 interface Request {
   readonly id: string;
-  readonly hold: Hold;
+  readonly hold: Internal['Hold'];
 }
 
 const storage = {} as Storage;
@@ -125,7 +124,7 @@ test('writes without the requests whose hold is lost, and aborts the write with 
       return requests.length > 0;
     },
   });
-  const lost: Request = { id: 'lost', hold: { keep: () => Promise.reject(busy('The hold is lost.')) } };
+  const lost: Request = { id: 'lost', hold: { keep: () => Promise.reject(baseValues.busy('The hold is lost.')) } };
   const outcomes = [request('first'), request('one'), lost, request('two', aborted.signal)].map((each) =>
     submit(storage, 'row', each),
   );
@@ -142,7 +141,7 @@ test('an explanation neither waits for other requests nor carries them', async (
   const { batches, submit, end } = openWriter();
   void submit(storage, 'row', request('one'));
   void submit(storage, 'row', request('two'));
-  const explained = explain(async () => {
+  const explained = storageAccounts.explain(async () => {
     void submit(storage, 'row', request('explained'));
   });
   await explained;

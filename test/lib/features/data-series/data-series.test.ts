@@ -1,67 +1,67 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { defineSeries, type Values } from '../../../../lib/index.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { costOf } from '../../../cost-of.ts';
 import { type FaultTrial, outcomeOf, tryFaults } from '../../../fault-driver.ts';
 import { FAULTS, faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { messagehours as hours, messageyears as years } from '../../../fixtures/model.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { featureSeries } from '../../../kit/features.ts';
+import { storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { samplePoints } from '../../../points.ts';
 import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 import { rowsOf } from '../../../world.ts';
 
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-const engine = createEngine(storage);
+const storage = storageAccounts.openStorage({ connectionString });
+const engine = engineCore.createEngine(storage);
 beforeAll(async () => {
-  await createTable(storage, 'messagehours');
-  await createTable(storage, 'messageyears');
+  await storageTables.createTable(storage, 'messagehours');
+  await storageTables.createTable(storage, 'messageyears');
 });
 
-const engineThrough = (httpClient: HttpClient) => createEngine(openStorage({ connectionString, httpClient }));
+const engineThrough = (httpClient: HttpClient) =>
+  engineCore.createEngine(storageAccounts.openStorage({ connectionString, httpClient }));
 
 describe('a data series', () => {
   test('is set by one merge and read by one get', async () => {
     const key = { employeeId: '000001', day: '2026-11-20' };
-    await expect(readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
-    expect(await costOf(() => setCounts(engine, hours, key, slots({ 0: 5 })))).toBe(1);
-    expect(await costOf(() => setCounts(engine, hours, key, slots({ 23: 7 })))).toBe(1);
-    expect(await costOf(() => readSeries(engine, hours, key))).toBe(1);
-    const { counts } = await readSeries(engine, hours, key);
+    await expect(featureSeries.readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await costOf(() => featureSeries.setCounts(engine, hours, key, slots({ 0: 5 })))).toBe(1);
+    expect(await costOf(() => featureSeries.setCounts(engine, hours, key, slots({ 23: 7 })))).toBe(1);
+    expect(await costOf(() => featureSeries.readSeries(engine, hours, key))).toBe(1);
+    const { counts } = await featureSeries.readSeries(engine, hours, key);
     expect(counts).toEqual([5, ...Array.from({ length: 22 }, () => 0), 7]);
   });
 
   test('of several rows is deleted in one transaction or not at all', async () => {
     const key = { employeeId: '000011', year: 2026 };
-    await setCounts(engine, years, key, slots({ 1: 5, 366: 7 }));
+    await featureSeries.setCounts(engine, years, key, slots({ 1: 5, 366: 7 }));
     // Two reads, then the transaction.
-    expect(await costOf(() => deleteSeries(engine, years, key))).toBe(3);
-    await expect(deleteSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
-    await setCounts(engine, years, key, slots({ 366: 7 }));
-    await deleteSeries(engine, years, key);
-    await expect(readSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
+    expect(await costOf(() => featureSeries.deleteSeries(engine, years, key))).toBe(3);
+    await expect(featureSeries.deleteSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
+    await featureSeries.setCounts(engine, years, key, slots({ 366: 7 }));
+    await featureSeries.deleteSeries(engine, years, key);
+    await expect(featureSeries.readSeries(engine, years, key)).rejects.toMatchObject({ code: 'not-found' });
   });
 
   test('keeps every increment of fifty concurrent callers', async () => {
     const key = { employeeId: '000002', day: '2026-11-20' };
     // The constant clock keeps callers from timing out on a slow machine.
-    const patient = createEngine(storage, { now: () => 0 });
+    const patient = engineCore.createEngine(storage, { now: () => 0 });
     const answers = await Promise.all(
-      Array.from({ length: 50 }, () => increment(patient, hours, key, { slot: 9, by: 1 })),
+      Array.from({ length: 50 }, () => featureSeries.increment(patient, hours, key, { slot: 9, by: 1 })),
     );
     expect([...answers].sort((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, index) => index + 1));
-    expect((await readSeries(engine, hours, key)).counts[9]).toBe(50);
+    expect((await featureSeries.readSeries(engine, hours, key)).counts[9]).toBe(50);
   });
 
   test('costs no more for concurrent increments than for the same number of sequential ones', async () => {
     const key = { employeeId: '000009', day: '2026-11-20' };
-    const count = () => increment(engine, hours, key, { slot: 9, by: 1 });
+    const count = () => featureSeries.increment(engine, hours, key, { slot: 9, by: 1 });
     expect(await costOf(() => Promise.all(Array.from({ length: 10 }, count)))).toBe(20);
   });
 
@@ -72,12 +72,12 @@ describe('a data series', () => {
       const row = rows.find(({ partitionKey }) => String(partitionKey).includes(key.employeeId));
       return String(row?.Writers).split(',');
     };
-    await increment(engine, hours, key, { slot: 1, by: 1 });
+    await featureSeries.increment(engine, hours, key, { slot: 1, by: 1 });
     const [first] = await writersOf();
-    for (let count = 1; count < 64; count += 1) await increment(engine, hours, key, { slot: 1, by: 1 });
+    for (let count = 1; count < 64; count += 1) await featureSeries.increment(engine, hours, key, { slot: 1, by: 1 });
     expect(await writersOf()).toHaveLength(64);
     expect((await writersOf()).at(-1)).toBe(first);
-    await increment(engine, hours, key, { slot: 1, by: 1 });
+    await featureSeries.increment(engine, hours, key, { slot: 1, by: 1 });
     expect(await writersOf()).toHaveLength(64);
     expect(await writersOf()).not.toContain(first);
   });
@@ -88,17 +88,19 @@ describe('a data series', () => {
       const client = faultyHttpClient('reply lost', at);
       const unlucky = engineThrough(client);
       await Promise.all([
-        increment(unlucky, hours, key, { slot: 1, by: 1 }),
-        increment(engine, hours, key, { slot: 1, by: 1 }),
+        featureSeries.increment(unlucky, hours, key, { slot: 1, by: 1 }),
+        featureSeries.increment(engine, hours, key, { slot: 1, by: 1 }),
       ]);
-      expect((await readSeries(engine, hours, key)).counts[1]).toBe(2 * at);
+      expect((await featureSeries.readSeries(engine, hours, key)).counts[1]).toBe(2 * at);
     }
   });
 
   test('rejects a count outside its range', async () => {
     const key = { employeeId: '000004', day: '2026-11-20' };
-    await expect(increment(engine, hours, key, { slot: 1, by: -1 })).rejects.toMatchObject({ code: 'invalid-input' });
-    await expect(readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(featureSeries.increment(engine, hours, key, { slot: 1, by: -1 })).rejects.toMatchObject({
+      code: 'invalid-input',
+    });
+    await expect(featureSeries.readSeries(engine, hours, key)).rejects.toMatchObject({ code: 'not-found' });
   });
 });
 
@@ -106,14 +108,14 @@ describe('a wide entity', () => {
   test('is stored in two rows within the limits, which are read concurrently and changed in one transaction', async () => {
     const key = { employeeId: '000001', year: 2024 };
     const every = new Map(Array.from({ length: 366 }, (_, index) => [index + 1, index * 2]));
-    expect(await costOf(() => setCounts(engine, years, key, every))).toBe(1);
+    expect(await costOf(() => featureSeries.setCounts(engine, years, key, every))).toBe(1);
     const rows = await rowsOf(storage, 'messageyears');
     expect(rows.map(({ rowKey }) => rowKey)).toEqual(['2024', '2024_2']);
     for (const row of rows) expect(Object.keys(row).length).toBeLessThanOrEqual(252);
-    expect(await costOf(() => readSeries(engine, years, key))).toBe(2);
-    expect((await readSeries(engine, years, key)).counts).toEqual([...every.values()]);
-    expect(await costOf(() => setCounts(engine, years, key, slots({ 366: 1 })))).toBe(1);
-    expect(await increment(engine, years, key, { slot: 366, by: 4 })).toBe(5);
+    expect(await costOf(() => featureSeries.readSeries(engine, years, key))).toBe(2);
+    expect((await featureSeries.readSeries(engine, years, key)).counts).toEqual([...every.values()]);
+    expect(await costOf(() => featureSeries.setCounts(engine, years, key, slots({ 366: 1 })))).toBe(1);
+    expect(await featureSeries.increment(engine, years, key, { slot: 366, by: 4 })).toBe(5);
   });
 
   test('is rejected at declaration if it does not fit into its rows or declares a field that no row has', () => {
@@ -142,7 +144,7 @@ function nextId(): string {
 describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
   const both = (count: number) => slots({ [low]: count, [high]: count });
   const read = async (key: Values) => {
-    const found = await readSeries(engine, entity, key).catch(() => undefined);
+    const found = await featureSeries.readSeries(engine, entity, key).catch(() => undefined);
     return found && { etag: found.etag, counts: [found.counts.at(0), found.counts.at(-1)] };
   };
   const etagOf = async (key: Values) => String((await read(key))?.etag);
@@ -152,10 +154,10 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
     const key = newKey();
     const seen = new Set<string>();
     for (const change of [
-      () => setCounts(engine, entity, key, slots({ [low]: 1 })),
-      () => setCounts(engine, entity, key, slots({ [high]: 1 })),
-      () => increment(engine, entity, key, { slot: high, by: 1 }),
-      () => setCounts(engine, entity, key, both(3), { ifMatch: '*' }),
+      () => featureSeries.setCounts(engine, entity, key, slots({ [low]: 1 })),
+      () => featureSeries.setCounts(engine, entity, key, slots({ [high]: 1 })),
+      () => featureSeries.increment(engine, entity, key, { slot: high, by: 1 }),
+      () => featureSeries.setCounts(engine, entity, key, both(3), { ifMatch: '*' }),
     ]) {
       await change();
       seen.add(await etagOf(key));
@@ -166,25 +168,31 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
 
   test('is changed and deleted only under the ETag that If-Match names, and otherwise stays as it is', async () => {
     const key = newKey();
-    await setCounts(engine, entity, key, both(1));
+    await featureSeries.setCounts(engine, entity, key, both(1));
     const stale = await etagOf(key);
-    await increment(engine, entity, key, { slot: high, by: 1 });
+    await featureSeries.increment(engine, entity, key, { slot: high, by: 1 });
     const before = await read(key);
     for (const conditions of [{ ifMatch: stale }, { ifNoneMatch: '*' }, { ifNoneMatch: String(before?.etag) }]) {
       const refusal = { code: 'etag-mismatch', etag: before?.etag };
-      await expect(setCounts(engine, entity, key, both(9), conditions)).rejects.toMatchObject(refusal);
-      await expect(deleteSeries(engine, entity, key, conditions)).rejects.toMatchObject(refusal);
+      await expect(featureSeries.setCounts(engine, entity, key, both(9), conditions)).rejects.toMatchObject(refusal);
+      await expect(featureSeries.deleteSeries(engine, entity, key, conditions)).rejects.toMatchObject(refusal);
     }
     expect(await read(key)).toEqual(before);
     const ifMatch = String(before?.etag);
-    expect(await costOf(() => setCounts(engine, entity, key, both(5), { ifMatch }))).toBe(isWide ? 3 : 2);
+    expect(await costOf(() => featureSeries.setCounts(engine, entity, key, both(5), { ifMatch }))).toBe(isWide ? 3 : 2);
     expect((await read(key))?.counts).toEqual([5, 5]);
-    await expect(deleteSeries(engine, entity, key, { ifMatch })).rejects.toMatchObject({ code: 'etag-mismatch' });
+    await expect(featureSeries.deleteSeries(engine, entity, key, { ifMatch })).rejects.toMatchObject({
+      code: 'etag-mismatch',
+    });
     const current = await etagOf(key);
-    expect(await costOf(() => deleteSeries(engine, entity, key, { ifMatch: current }))).toBe(isWide ? 5 : 3);
-    await expect(readSeries(engine, entity, key)).rejects.toMatchObject({ code: 'not-found' });
-    await expect(deleteSeries(engine, entity, key, { ifMatch: '*' })).rejects.toMatchObject({ code: 'not-found' });
-    await expect(setCounts(engine, entity, key, both(1), { ifMatch: '*' })).rejects.toMatchObject({
+    expect(await costOf(() => featureSeries.deleteSeries(engine, entity, key, { ifMatch: current }))).toBe(
+      isWide ? 5 : 3,
+    );
+    await expect(featureSeries.readSeries(engine, entity, key)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(featureSeries.deleteSeries(engine, entity, key, { ifMatch: '*' })).rejects.toMatchObject({
+      code: 'not-found',
+    });
+    await expect(featureSeries.setCounts(engine, entity, key, both(1), { ifMatch: '*' })).rejects.toMatchObject({
       code: 'etag-mismatch',
     });
     expect(await read(key)).toBeUndefined();
@@ -195,7 +203,7 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
   test('is created once by callers that require that it does not exist', async () => {
     const key = newKey();
     const create = (slot: number) =>
-      outcomeOf(setCounts(engine, entity, key, slots({ [slot]: 1 }), { ifNoneMatch: '*' }));
+      outcomeOf(featureSeries.setCounts(engine, entity, key, slots({ [slot]: 1 }), { ifNoneMatch: '*' }));
     const outcomes = await Promise.all([low, high, low, high].map(create));
     expect(outcomes.toSorted()).toEqual(['done', 'etag-mismatch', 'etag-mismatch', 'etag-mismatch']);
     expect((await read(key))?.counts.toSorted()).toEqual([0, 1]);
@@ -204,9 +212,11 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
   test.each(FAULTS)('is set under its ETag as a whole or not at all: %s at any storage call', async (fault) => {
     const play = async ({ label, client }: FaultTrial) => {
       const key = newKey();
-      await setCounts(engine, entity, key, both(1));
+      await featureSeries.setCounts(engine, entity, key, both(1));
       const unlucky = engineThrough(client);
-      const outcome = await outcomeOf(setCounts(unlucky, entity, key, both(2), { ifMatch: await etagOf(key) }));
+      const outcome = await outcomeOf(
+        featureSeries.setCounts(unlucky, entity, key, both(2), { ifMatch: await etagOf(key) }),
+      );
       const { counts } = (await read(key)) ?? {};
       if (outcome === 'done') expect(counts, label).toEqual([2, 2]);
       else expect([JSON.stringify(counts), outcome]).toEqual([expect.stringMatching(/\[1,1\]|\[2,2\]/), 'dead']);
@@ -218,10 +228,10 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
     for (const conditions of [{}, { ifMatch: 'current' }]) {
       const play = async ({ label, client }: FaultTrial) => {
         const key = newKey();
-        await setCounts(engine, entity, key, both(1));
+        await featureSeries.setCounts(engine, entity, key, both(1));
         const unlucky = engineThrough(client);
         const current = 'ifMatch' in conditions ? { ifMatch: await etagOf(key) } : {};
-        const outcome = await outcomeOf(deleteSeries(unlucky, entity, key, current));
+        const outcome = await outcomeOf(featureSeries.deleteSeries(unlucky, entity, key, current));
         const found = await read(key);
         // A delete without an ETag is sent once.
         const isSentOnce = !('ifMatch' in conditions) && ['server error', 'reset', 'reply lost'].includes(fault);
@@ -230,11 +240,13 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
         else expect(found.counts).toEqual([1, 1]);
         // A tombstone that a crash left changes nothing.
         if (found) return;
-        expect(await outcomeOf(deleteSeries(engine, entity, key))).toBe('not-found');
-        expect(await outcomeOf(setCounts(engine, entity, key, both(4), { ifMatch: '*' }))).toBe('etag-mismatch');
-        expect(await increment(engine, entity, key, { slot: high, by: 3 })).toBe(3);
+        expect(await outcomeOf(featureSeries.deleteSeries(engine, entity, key))).toBe('not-found');
+        expect(await outcomeOf(featureSeries.setCounts(engine, entity, key, both(4), { ifMatch: '*' }))).toBe(
+          'etag-mismatch',
+        );
+        expect(await featureSeries.increment(engine, entity, key, { slot: high, by: 3 })).toBe(3);
         expect((await read(key))?.counts).toEqual([0, 3]);
-        await deleteSeries(engine, entity, key, { ifMatch: await etagOf(key) });
+        await featureSeries.deleteSeries(engine, entity, key, { ifMatch: await etagOf(key) });
         expect(await read(key)).toBeUndefined();
       };
       await tryFaults(play, { faults: [fault], moreCallsThan: isWide ? 2 : 1 });
@@ -248,14 +260,14 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
       for (const slot of [low, high])
         for (const operation of ['set', 'delete'] as const) {
           const key = newKey();
-          await setCounts(engine, entity, key, slots({ [low]: 1 }));
-          const count = () => increment(engine, entity, key, { slot, by: 10 });
+          await featureSeries.setCounts(engine, entity, key, slots({ [low]: 1 }));
+          const count = () => featureSeries.increment(engine, entity, key, { slot, by: 10 });
           const slow = engineThrough(interruptedHttpClient(at, count));
           const conditions = { ifMatch: await etagOf(key) };
           const change =
             operation === 'set'
-              ? setCounts(slow, entity, key, slots({ [low]: 5 }), conditions)
-              : deleteSeries(slow, entity, key, conditions);
+              ? featureSeries.setCounts(slow, entity, key, slots({ [low]: 5 }), conditions)
+              : featureSeries.deleteSeries(slow, entity, key, conditions);
           expect(await outcomeOf(change), `${operation}, call ${at}`).toBe(at <= commit ? 'etag-mismatch' : 'done');
           const added = slot === low ? [10, 0] : [0, 10];
           const before = slot === low ? [11, 0] : [1, 10];

@@ -2,21 +2,17 @@ import type { HttpClient } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { DAY_MS } from '../../../../lib/base/time.ts';
-import { createEngine, type Engine } from '../../../../lib/engine/engine.ts';
-import { BlobGone } from '../../../../lib/engine/read/text-blobs.ts';
-import { deleteSeries, increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
-import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
 import { defineModel, defineSeries, type Values } from '../../../../lib/index.ts';
-import { resourcesOf } from '../../../../lib/operations/resources.ts';
-import { verifyPage } from '../../../../lib/operations/verify.ts';
-import { deleteBlob, type ListedBlob, listContainer } from '../../../../lib/storage/blobs.ts';
-import { provision } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { collectAllOrphans } from '../../../collect-all-orphans.ts';
 import { costOf } from '../../../cost-of.ts';
 import { type FaultTrial, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { FAULTS, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { type Engine, engineCore, engineRead } from '../../../kit/engine.ts';
+import { featureSeries } from '../../../kit/features.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { operationsCheck, operationsModel } from '../../../kit/operations.ts';
+import { storageAccounts, storageBlobs, storageTables } from '../../../kit/storage.ts';
 import { sampleRuns } from '../../../points.ts';
 import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
@@ -42,9 +38,9 @@ const {
 if (!seconds) throw new Error('The model has a series.');
 
 const connectionString = testStorage(import.meta.url);
-const storage = openStorage({ connectionString });
-const engine = createEngine(storage);
-beforeAll(() => provision(storage, resourcesOf([seconds], Date.now())));
+const storage = storageAccounts.openStorage({ connectionString });
+const engine = engineCore.createEngine(storage);
+beforeAll(() => storageTables.provision(storage, operationsModel.resourcesOf([seconds], Date.now())));
 
 /** As many counts as a row has. */
 const FULL = 200;
@@ -57,15 +53,17 @@ function newKey(): Values {
 
 const counts = (first: number, length: number, count = 1) =>
   new Map(Array.from({ length }, (_, index) => [first + index, count]));
-const set = (key: Values, given: ReadonlyMap<number, number>) => setCounts(engine, seconds, key, given);
-const add = (key: Values, slot: number, by = 1, by_: Engine = engine) => increment(by_, seconds, key, { slot, by });
-const read = async (key: Values) => (await readSeries(engine, seconds, key)).counts;
+const set = (key: Values, given: ReadonlyMap<number, number>) => featureSeries.setCounts(engine, seconds, key, given);
+const add = (key: Values, slot: number, by = 1, by_: Engine = engine) =>
+  featureSeries.increment(by_, seconds, key, { slot, by });
+const read = async (key: Values) => (await featureSeries.readSeries(engine, seconds, key)).counts;
 const total = async (key: Values) => (await read(key)).reduce((sum, count) => sum + count, 0);
-const blobs = () => Array.fromAsync(listContainer(storage, 'large'));
-const engineThrough = (httpClient: HttpClient) => createEngine(openStorage({ connectionString, httpClient }));
+const blobs = () => Array.fromAsync(storageBlobs.listContainer(storage, 'large'));
+const engineThrough = (httpClient: HttpClient) =>
+  engineCore.createEngine(storageAccounts.openStorage({ connectionString, httpClient }));
 async function blobsOf({ site }: Values): Promise<{ named: string | undefined; stored: string[] }> {
   const row = (await rowsOf(storage, 'seconds')).find(({ partitionKey }) => partitionKey === site);
-  const isOf = ({ metadata }: ListedBlob) => metadata.partition === site;
+  const isOf = ({ metadata }: Internal['ListedBlob']) => metadata.partition === site;
   return { named: row?.CountsBlob as string | undefined, stored: (await blobs()).filter(isOf).map(({ name }) => name) };
 }
 
@@ -75,12 +73,12 @@ describe('a series with more slots than its row holds', () => {
     expect(await costOf(() => set(key, counts(0, FULL - 1)))).toBe(2);
     expect(await costOf(() => add(key, LAST, 5))).toBe(2);
     expect(await blobsOf(key)).toEqual({ named: undefined, stored: [] });
-    expect(await costOf(() => readSeries(engine, seconds, key))).toBe(1);
+    expect(await costOf(() => featureSeries.readSeries(engine, seconds, key))).toBe(1);
     // The row, the blob, the row.
     expect(await costOf(() => add(key, 40_000, 7))).toBe(3);
     const { named, stored } = await blobsOf(key);
     expect(stored).toEqual([named]);
-    expect(await costOf(() => readSeries(engine, seconds, key))).toBe(2);
+    expect(await costOf(() => featureSeries.readSeries(engine, seconds, key))).toBe(2);
     const whole = await read(key);
     expect([whole.length, whole[0], whole[198], whole[199], whole[40_000], whole[LAST]]).toEqual([
       86_400, 1, 1, 0, 7, 5,
@@ -97,7 +95,7 @@ describe('a series with more slots than its row holds', () => {
     expect(await costOf(() => set(key, counts(0, 86_400, 3)))).toBe(5);
     expect(await total(key)).toBe(3 * 86_400);
     // The row, the row, the blob, the row.
-    expect(await costOf(() => deleteSeries(engine, seconds, key))).toBe(4);
+    expect(await costOf(() => featureSeries.deleteSeries(engine, seconds, key))).toBe(4);
     expect(await blobsOf(key)).toEqual({ named: undefined, stored: [] });
     await expect(read(key)).rejects.toMatchObject({ code: 'not-found' });
   });
@@ -124,7 +122,7 @@ describe('a series with more slots than its row holds', () => {
         for (const { does, slots, count } of changes) {
           if (does === 'set') await set(key, new Map(slots.map((one) => [one, count])));
           if (does === 'set') for (const one of slots) expected.set(one, count);
-          if (does === 'delete') await outcomeOf(deleteSeries(engine, seconds, key));
+          if (does === 'delete') await outcomeOf(featureSeries.deleteSeries(engine, seconds, key));
           if (does === 'delete') expected = new Map();
           for (const one of does === 'add' ? slots : []) {
             expected.set(one, (expected.get(one) ?? 0) + count);
@@ -145,7 +143,7 @@ describe('a series with more slots than its row holds', () => {
     const key = newKey();
     await set(key, counts(0, FULL - 5, 1));
     const processes = Array.from({ length: 4 }, () =>
-      createEngine(openStorage({ connectionString }), { now: () => 0 }),
+      engineCore.createEngine(storageAccounts.openStorage({ connectionString }), { now: () => 0 }),
     );
     await Promise.all(
       processes.flatMap((one, index) =>
@@ -162,8 +160,8 @@ describe('a series with more slots than its row holds', () => {
     const key = newKey();
     await set(key, counts(0, 86_400, 1));
     await set(key, slots({ [LAST]: 4 }));
-    const { etag } = await readSeries(engine, seconds, key);
-    const points = await readSpan(
+    const { etag } = await featureSeries.readSeries(engine, seconds, key);
+    const points = await featureSeries.readSpan(
       engine,
       seconds,
       { site: key.site },
@@ -174,13 +172,13 @@ describe('a series with more slots than its row holds', () => {
       { at: '2026-11-20T23:59:59Z', count: 4 },
       { at: '2026-11-21T00:00:00Z', count: 0 },
     ]);
-    expect(await readSpan(engine, seconds, { site: key.site }, { from: '2026-11-20', to: '2026-11-20' })).toHaveLength(
-      86_400,
-    );
+    expect(
+      await featureSeries.readSpan(engine, seconds, { site: key.site }, { from: '2026-11-20', to: '2026-11-20' }),
+    ).toHaveLength(86_400);
     await add(key, 5);
     for (const change of [
-      setCounts(engine, seconds, key, counts(0, 300), { ifMatch: etag }),
-      deleteSeries(engine, seconds, key, { ifMatch: etag }),
+      featureSeries.setCounts(engine, seconds, key, counts(0, 300), { ifMatch: etag }),
+      featureSeries.deleteSeries(engine, seconds, key, { ifMatch: etag }),
     ])
       await expect(change).rejects.toMatchObject({ code: 'etag-mismatch' });
     expect(await total(key)).toBe(86_400 + 4);
@@ -189,9 +187,14 @@ describe('a series with more slots than its row holds', () => {
 
 describe('a change that writes a new blob', () => {
   const CHANGES: readonly [name: string, calls: number, (engine: Engine, key: Values) => Promise<unknown>, number][] = [
-    ['an increment', 5, (one, key) => increment(one, seconds, key, { slot: LAST, by: 1 }), 1],
-    ['many counts', 5, (one, key) => setCounts(one, seconds, key, new Map([[0, 11], ...counts(600, FULL, 0)])), 10],
-    ['a delete', 4, (one, key) => deleteSeries(one, seconds, key), -2 * FULL],
+    ['an increment', 5, (one, key) => featureSeries.increment(one, seconds, key, { slot: LAST, by: 1 }), 1],
+    [
+      'many counts',
+      5,
+      (one, key) => featureSeries.setCounts(one, seconds, key, new Map([[0, 11], ...counts(600, FULL, 0)])),
+      10,
+    ],
+    ['a delete', 4, (one, key) => featureSeries.deleteSeries(one, seconds, key), -2 * FULL],
   ];
   /** A row that is full beside its blob, with 400 counts. */
   async function newFull(): Promise<Values> {
@@ -216,7 +219,7 @@ describe('a change that writes a new blob', () => {
         const { named, stored } = await blobsOf(key);
         if (named !== undefined) expect(stored).toContain(named);
         // What a crash leaves is deleted by the timer, and nothing else.
-        const later = createEngine(storage, { now: () => Date.now() + 2 * DAY_MS });
+        const later = engineCore.createEngine(storage, { now: () => Date.now() + 2 * baseValues.DAY_MS });
         await collectAllOrphans(later, [seconds]);
         expect((await blobsOf(key)).stored).toEqual(named === undefined ? [] : [named]);
         expect(await total(key).catch(() => 0)).toBe(found);
@@ -254,8 +257,8 @@ test('a reader of a replaced blob reads the row again', async () => {
   await set(key, counts(0, 300));
   const replace = () => set(key, counts(300, 300));
   const reader = engineThrough(interruptedHttpClient(2, replace));
-  await expect(readSeries(reader, seconds, key)).rejects.toBeInstanceOf(BlobGone);
-  expect((await readSeries(reader, seconds, key)).counts.filter((count) => count > 0)).toHaveLength(600);
+  await expect(featureSeries.readSeries(reader, seconds, key)).rejects.toBeInstanceOf(engineRead.BlobGone);
+  expect((await featureSeries.readSeries(reader, seconds, key)).counts.filter((count) => count > 0)).toHaveLength(600);
   // A writer does so itself.
   await set(key, counts(0, FULL));
   const writer = engineThrough(interruptedHttpClient(2, () => set(key, counts(1_000, 300))));
@@ -266,18 +269,18 @@ test('a lost blob is found, and the series can be deleted', async () => {
   const key = newKey();
   await set(key, counts(0, 300));
   const { named } = await blobsOf(key);
-  await deleteBlob(storage, { container: 'large', name: String(named) });
-  const { findings } = await verifyPage(engine, seconds, { top: 1_000, repair: true, patience: 0 });
+  await storageBlobs.deleteBlob(storage, { container: 'large', name: String(named) });
+  const { findings } = await operationsCheck.verifyPage(engine, seconds, { top: 1_000, repair: true, patience: 0 });
   expect(findings).toMatchObject([{ kind: 'lost-blob', of: 'large', partition: key.site, repaired: false }]);
   await expect(add(key, 5)).rejects.toMatchObject({ code: 'needs-repair' });
-  await deleteSeries(engine, seconds, key);
+  await featureSeries.deleteSeries(engine, seconds, key);
   await expect(read(key)).rejects.toMatchObject({ code: 'not-found' });
 });
 
 test('a row with a count of another type, with no blob of its own or at the key of another series is found', async () => {
   const table = storage.table('seconds');
   const check = async () => {
-    const { findings } = await verifyPage(engine, seconds, { top: 1_000, repair: true, patience: 0 });
+    const { findings } = await operationsCheck.verifyPage(engine, seconds, { top: 1_000, repair: true, patience: 0 });
     return findings.map(({ kind, partition, reason, repaired }) => [kind, partition, reason, repaired]);
   };
   const [text, number, blob] = [newKey(), newKey(), newKey()];

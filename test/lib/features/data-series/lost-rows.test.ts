@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
-import { hasCode } from '../../../../lib/base/errors.ts';
-import { increment, readSeries, setCounts } from '../../../../lib/features/data-series/series-counts.ts';
-import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
-import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { messageyears as entity } from '../../../fixtures/model.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { featureSeries } from '../../../kit/features.ts';
+import { operationsCheck } from '../../../kit/operations.ts';
 import { openWorld } from '../../../world.ts';
 
 /** A series of two rows. A count that no row has is 0, so a lost row must not be read as zeros. */
@@ -15,17 +14,19 @@ let year = 2000;
 
 const write = {
   'set in both rows': (key: object) =>
-    setCounts(engine, entity, { ...key }, new Map([1, 2, 300].map((day) => [day, 5]))),
-  'set in the second row only': (key: object) => setCounts(engine, entity, { ...key }, new Map([[300, 5]])),
+    featureSeries.setCounts(engine, entity, { ...key }, new Map([1, 2, 300].map((day) => [day, 5]))),
+  'set in the second row only': (key: object) =>
+    featureSeries.setCounts(engine, entity, { ...key }, new Map([[300, 5]])),
   'set under an ETag': (key: object) =>
-    setCounts(engine, entity, { ...key }, new Map([[300, 5]]), { ifNoneMatch: '*' }),
-  'incremented in the second row': (key: object) => increment(engine, entity, { ...key }, { slot: 300, by: 5 }),
+    featureSeries.setCounts(engine, entity, { ...key }, new Map([[300, 5]]), { ifNoneMatch: '*' }),
+  'incremented in the second row': (key: object) =>
+    featureSeries.increment(engine, entity, { ...key }, { slot: 300, by: 5 }),
 };
 
-const isLost = (error: unknown) => hasCode(error, 'needs-repair');
+const isLost = (error: unknown) => baseValues.hasCode(error, 'needs-repair');
 
 async function check(repair: boolean) {
-  const { findings } = await verifyPage(engine, entity, { top: 100, repair, patience: 0 });
+  const { findings } = await operationsCheck.verifyPage(engine, entity, { top: 100, repair, patience: 0 });
   return findings.map(({ kind, row, repaired }) => [kind, row, repaired]);
 }
 
@@ -35,41 +36,41 @@ test.each(Object.entries(write).flatMap(([how, by]) => ['', '_2'].map((row) => [
     year += 1;
     const key = { employeeId: '000123', year };
     await by(key);
-    expect((await readSeries(engine, entity, key)).counts[299]).toBe(5);
+    expect((await featureSeries.readSeries(engine, entity, key)).counts[299]).toBe(5);
     expect(await check(false)).toEqual([]);
     const lost = `${year}${suffix}`;
     await table.deleteEntity('000123', lost);
-    await expect(readSeries(engine, entity, key)).rejects.toSatisfy(isLost);
+    await expect(featureSeries.readSeries(engine, entity, key)).rejects.toSatisfy(isLost);
     const at = suffix === '' ? `${year}-01` : `${year}-10`;
-    const span = readSpan(engine, entity, { employeeId: '000123' }, { from: at, to: at });
+    const span = featureSeries.readSpan(engine, entity, { employeeId: '000123' }, { from: at, to: at });
     // Of the first row, a span reads no other row.
     await (suffix === '' ? span : expect(span).rejects.toSatisfy(isLost));
     expect(await check(false)).toEqual([['missing', lost, false]]);
     expect(await check(true)).toEqual([['missing', lost, true]]);
     expect(await check(false)).toEqual([]);
-    expect((await readSeries(engine, entity, key)).counts[299]).toBe(suffix === '' ? 5 : 0);
+    expect((await featureSeries.readSeries(engine, entity, key)).counts[299]).toBe(suffix === '' ? 5 : 0);
     await table.deleteEntity('000123', `${year}${suffix === '' ? '_2' : ''}`);
   },
 );
 
 test('a row that a client wrote, or an earlier release, has no marks', async () => {
   await table.createEntity({ partitionKey: '000123', rowKey: '1990_2', EntityType: entity.name, Count300: 4 });
-  expect((await readSeries(engine, entity, { employeeId: '000123', year: 1990 })).counts[299]).toBe(4);
+  expect((await featureSeries.readSeries(engine, entity, { employeeId: '000123', year: 1990 })).counts[299]).toBe(4);
   expect(await check(false)).toEqual([]);
 });
 
 test('an increment does not mark a first row that it does not write', async () => {
   const key = { employeeId: '000123', year: 1991 };
   await table.createEntity({ partitionKey: '000123', rowKey: '1991_2', EntityType: entity.name, Count300: 4 });
-  expect(await increment(engine, entity, key, { slot: 300, by: 1 })).toBe(5);
-  expect((await readSeries(engine, entity, key)).counts[299]).toBe(5);
+  expect(await featureSeries.increment(engine, entity, key, { slot: 300, by: 1 })).toBe(5);
+  expect((await featureSeries.readSeries(engine, entity, key)).counts[299]).toBe(5);
 });
 
 test('an increment leaves the repair of a lost first row as it is', async () => {
   const key = { employeeId: '000123', year: 1992 };
-  await increment(engine, entity, key, { slot: 300, by: 5 });
+  await featureSeries.increment(engine, entity, key, { slot: 300, by: 5 });
   await table.deleteEntity('000123', '1992');
   expect(await check(true)).toEqual([['missing', '1992', true]]);
-  await increment(engine, entity, key, { slot: 300, by: 1 });
-  expect((await readSeries(engine, entity, key)).counts[299]).toBe(6);
+  await featureSeries.increment(engine, entity, key, { slot: 300, by: 1 });
+  expect((await featureSeries.readSeries(engine, entity, key)).counts[299]).toBe(6);
 });

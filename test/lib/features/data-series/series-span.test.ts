@@ -1,12 +1,10 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineModel, defineSeries } from '../../../../lib/define.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { setCounts } from '../../../../lib/features/data-series/series-counts.ts';
 import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { featureSeries } from '../../../kit/features.ts';
+import { storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { slots } from '../../../slots.ts';
 import { testStorage } from '../../../storage.ts';
 
@@ -47,17 +45,16 @@ const { list } = defineModel({
 const [adjacent, apart, wide] = list;
 if (!adjacent || !apart || !wide) throw new Error('The model has three series.');
 
-const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-const engine = createEngine(storage);
+const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
+const engine = engineCore.createEngine(storage);
 beforeAll(async () => {
-  for (const { table } of list) await createTable(storage, table);
+  for (const { table } of list) await storageTables.createTable(storage, table);
 });
 
 async function measure<Result>(work: () => Promise<Result>): Promise<[result: Result, transactions: number]> {
-  return measureCost(async (cost) => [await work(), cost.transactions] as const).then(([result, count]) => [
-    result,
-    count,
-  ]);
+  return storageAccounts
+    .measureCost(async (cost) => [await work(), cost.transactions] as const)
+    .then(([result, count]) => [result, count]);
 }
 
 describe('a span of a series', () => {
@@ -66,9 +63,10 @@ describe('a span of a series', () => {
     ['apart', apart, 2],
   ] as const)('of hours takes the fewest transactions if its rows are %s', async (_name, entity, cost) => {
     const of = (gate: string, day: string) => ({ site: 'a', gate, day });
-    await setCounts(engine, entity, of('1', '2026-11-19'), slots({ 9: 1, 10: 2, 23: 3 }));
-    await setCounts(engine, entity, of('1', '2026-11-20'), slots({ 0: 4, 10: 5, 11: 6 }));
-    for (const gate of ['0', '10', '2']) await setCounts(engine, entity, of(gate, '2026-11-19'), slots({ 10: 99 }));
+    await featureSeries.setCounts(engine, entity, of('1', '2026-11-19'), slots({ 9: 1, 10: 2, 23: 3 }));
+    await featureSeries.setCounts(engine, entity, of('1', '2026-11-20'), slots({ 0: 4, 10: 5, 11: 6 }));
+    for (const gate of ['0', '10', '2'])
+      await featureSeries.setCounts(engine, entity, of(gate, '2026-11-19'), slots({ 10: 99 }));
     const bounds = { from: '2026-11-19T10', to: '2026-11-20T10' };
     const [points, spent] = await measure(() => readSpan(engine, entity, { site: 'a', gate: '1' }, bounds));
     expect(spent).toBe(cost);
@@ -87,7 +85,7 @@ describe('a span of a series', () => {
 
   test('of days crosses leap years, and reads only the rows of its days', async () => {
     const set = (year: number, day: number, count: number) =>
-      setCounts(engine, wide, { site: 'a', year }, slots({ [day]: count }));
+      featureSeries.setCounts(engine, wide, { site: 'a', year }, slots({ [day]: count }));
     await set(2024, 366, 7);
     await set(2025, 1, 8);
     await set(2025, 365, 9);

@@ -1,17 +1,18 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { slotLength } from '../../../../lib/define/define-series.ts';
-import type { CalendarUnit } from '../../../../lib/define/keys/calendar.ts';
-import { instantsOf, slotsBetween } from '../../../../lib/features/data-series/series-span.ts';
+import { type CalendarUnit, modelParts } from '../../../kit/define.ts';
+import { featureSeries } from '../../../kit/features.ts';
 
 const slots = (first: number, count: number) => {
   return { name: 'slot', first, last: first + count - 1, perRow: count, overflow: undefined, span: undefined };
 };
 
 function between(first: number, count: number, per: CalendarUnit, from: string, to: string) {
-  const [begin, end] = [instantsOf(from), instantsOf(to)];
+  const [begin, end] = [featureSeries.instantsOf(from), featureSeries.instantsOf(to)];
   if (!begin || !end) throw new Error('These are not bounds.');
-  return [...slotsBetween(slots(first, count), { field: 'at', per }, { first: begin.first, last: end.last })];
+  return [
+    ...featureSeries.slotsBetween(slots(first, count), { field: 'at', per }, { first: begin.first, last: end.last }),
+  ];
 }
 
 const shown = (points: readonly { period: string; slot: number; at: number }[]) =>
@@ -77,9 +78,9 @@ describe('the slots between two instants', () => {
     fc.assert(
       fc.property(unit, start, fc.integer({ min: 0, max: 40 * 86_400_000 }), ([count, per], first, length) => {
         const instants = { first, last: first + length };
-        const found = [...slotsBetween(slots(0, count), { field: 'at', per }, instants)];
+        const found = [...featureSeries.slotsBetween(slots(0, count), { field: 'at', per }, instants)];
         const [one, last] = [found.at(0), found.at(-1)];
-        const ofSlot = slotLength(per, count);
+        const ofSlot = modelParts.slotLength(per, count);
         const next = (at: number) =>
           ofSlot === 'month' ? new Date(at).setUTCMonth(new Date(at).getUTCMonth() + 1) : at + Number(ofSlot);
         if (!one || !last) return false;
@@ -100,7 +101,7 @@ test.each([
   ['2026-11-20T09:30:15Z', '2026-11-20T09:30:15.000Z', '2026-11-20T09:30:15.999Z'],
   ['2026-11-20T09:30:15.250Z', '2026-11-20T09:30:15.250Z', '2026-11-20T09:30:15.250Z'],
 ])('the bound %s is from %s to %s', (text, first, last) => {
-  const found = instantsOf(text);
+  const found = featureSeries.instantsOf(text);
   expect([found?.first, found?.last].map((at) => new Date(at ?? 0).toISOString())).toEqual([first, last]);
 });
 
@@ -116,5 +117,5 @@ test.each([
   ' 2026',
   '2026-11-20 09',
 ])('the bound "%s" is none', (text) => {
-  expect(instantsOf(text)).toBeUndefined();
+  expect(featureSeries.instantsOf(text)).toBeUndefined();
 });

@@ -3,10 +3,11 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import fc from 'fast-check';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { fieldsToProperties, type Sealed, toValues } from '../../../../lib/define/codec/entity-codec.ts';
 import { open, seal } from '../../../../lib/features/encrypted-properties/encrypted-properties.ts';
-import type { KeyRing } from '../../../../lib/storage/key-ring.ts';
 import { employees } from '../../../fixtures/model.ts';
+import { defineCodec } from '../../../kit/define.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import type { KeyRing } from '../../../kit/storage.ts';
 
 describe('the stored form of a ciphertext', () => {
   const base64url = (least: number) =>
@@ -14,8 +15,9 @@ describe('the stored form of a ciphertext', () => {
   const nonces = fc
     .uint8Array({ minLength: 12, maxLength: 12 })
     .map((bytes) => Buffer.from(bytes).toString('base64url'));
-  const stored = (sealed: string) => fieldsToProperties(employees, { nationalId: { sealed } }).nationalId;
-  const read = (nationalId: unknown) => (toValues(employees, { nationalId }).nationalId as Sealed).sealed;
+  const stored = (sealed: string) => defineCodec.fieldsToProperties(employees, { nationalId: { sealed } }).nationalId;
+  const read = (nationalId: unknown) =>
+    (defineCodec.toValues(employees, { nationalId }).nationalId as Internal['Sealed']).sealed;
 
   test('is binary, and gives the same text again', () => {
     const texts = fc

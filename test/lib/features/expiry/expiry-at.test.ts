@@ -1,27 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { CopyIndex } from '../../../../lib/define/declaration/indexes.ts';
-import type { Engine } from '../../../../lib/engine/engine.ts';
-import {
-  readByCopies,
-  readByCopy,
-  readByList,
-  readByReference,
-} from '../../../../lib/engine/read/read-through-index.ts';
-import { readEntities, readEntity, readWithChildren, scanEntities } from '../../../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../../../lib/engine/transfer/transfer.ts';
-import { writeBatch } from '../../../../lib/engine/write/entity-batch.ts';
-import {
-  changeEntity,
-  createEntity,
-  deleteEntity,
-  mergeEntity,
-  patchEntity,
-  putEntity,
-  replaceEntity,
-  writeAtomically,
-} from '../../../../lib/engine/write/entity-store.ts';
-import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
 import {
   defineEntity,
   type Index,
@@ -30,10 +8,13 @@ import {
   intraPartitionIndex,
   type Values,
 } from '../../../../lib/index.ts';
-import { verifyPage } from '../../../../lib/operations/verify.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CONSUMER_FAULTS, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import type { CopyIndex } from '../../../kit/define.ts';
+import { type Engine, engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
+import { featureUpkeep } from '../../../kit/features.ts';
+import { operationsCheck } from '../../../kit/operations.ts';
 import { openWorld, QUICK, rowsOf } from '../../../world.ts';
 import { load, testRejections } from '../../define/validate/declarations.ts';
 
@@ -100,7 +81,7 @@ const later = (milliseconds: number, engine = world.engine): Engine => ({
 });
 const inHours = (hours: number) => new Date(Date.now() + hours * HOUR).toISOString();
 const expire = (engine: Engine, entity = invitations) =>
-  expireEntities(engine, entity, { until: Number.POSITIVE_INFINITY });
+  featureUpkeep.expireEntities(engine, entity, { until: Number.POSITIVE_INFINITY });
 
 let count = 0;
 function invitation(groupId: string, hours = 1): Values & { groupId: string; email: string } {
@@ -123,26 +104,46 @@ async function readAll(engine: Engine, one: Values) {
   const list = index('list');
   if (list.kind !== 'index-entity') throw new Error('It lists.');
   return {
-    key: await found(readEntity(engine, invitations, one)),
-    selected: await found(readEntity(engine, invitations, one, { select: ['email'] })),
-    children: await found(readWithChildren(engine, invitations, one, [remarks], { select: { invitations: ['by'] } })),
-    unique: await found(readByCopy(engine, invitations, copyIndex('code'), { code: one.code })),
-    uniqueSelected: await found(readByCopy(engine, invitations, copyIndex('code'), { code: one.code }, ['by'])),
+    key: await found(engineRead.readEntity(engine, invitations, one)),
+    selected: await found(engineRead.readEntity(engine, invitations, one, { select: ['email'] })),
+    children: await found(
+      engineRead.readWithChildren(engine, invitations, one, [remarks], { select: { invitations: ['by'] } }),
+    ),
+    unique: await found(engineRead.readByCopy(engine, invitations, copyIndex('code'), { code: one.code })),
+    uniqueSelected: await found(
+      engineRead.readByCopy(engine, invitations, copyIndex('code'), { code: one.code }, ['by']),
+    ),
     copyOfKeys: await found(
-      readByCopy(engine, invitations, copyIndex('email'), { email: one.email, groupId: one.groupId }, ['email']),
+      engineRead.readByCopy(engine, invitations, copyIndex('email'), { email: one.email, groupId: one.groupId }, [
+        'email',
+      ]),
     ),
-    reference: await found(readByReference(engine, invitations, copyIndex('code'), { code: one.code })),
-    range: await listed(readEntities(engine, invitations, one, { ...page, select: ['email'] })),
-    by: await listed(readByCopies(engine, invitations, copyIndex('by'), one, page)),
-    bySelected: await listed(readByCopies(engine, invitations, copyIndex('by'), one, { ...page, select: ['by'] })),
+    reference: await found(engineRead.readByReference(engine, invitations, copyIndex('code'), { code: one.code })),
+    range: await listed(engineRead.readEntities(engine, invitations, one, { ...page, select: ['email'] })),
+    by: await listed(engineRead.readByCopies(engine, invitations, copyIndex('by'), one, page)),
+    bySelected: await listed(
+      engineRead.readByCopies(engine, invitations, copyIndex('by'), one, { ...page, select: ['by'] }),
+    ),
     byAnywhere: await listed(
-      readByCopies(engine, invitations, copyIndex('byAnywhere'), { by: one.by }, { ...page, select: ['email'] }),
+      engineRead.readByCopies(
+        engine,
+        invitations,
+        copyIndex('byAnywhere'),
+        { by: one.by },
+        { ...page, select: ['email'] },
+      ),
     ),
-    email: await listed(readByCopies(engine, invitations, copyIndex('email'), { email: one.email }, page)),
+    email: await listed(engineRead.readByCopies(engine, invitations, copyIndex('email'), { email: one.email }, page)),
     list: await listed(
-      readByList(engine, invitations, list, { groupId: one.groupId, by: one.by }, { ...page, select: ['email'] }),
+      engineRead.readByList(
+        engine,
+        invitations,
+        list,
+        { groupId: one.groupId, by: one.by },
+        { ...page, select: ['email'] },
+      ),
     ),
-    scan: (await scanEntities(engine, invitations, { top: 1_000, select: ['email'] })).items.filter(
+    scan: (await engineRead.scanEntities(engine, invitations, { top: 1_000, select: ['email'] })).items.filter(
       ({ email }) => email === one.email,
     ).length,
   };
@@ -151,7 +152,7 @@ async function readAll(engine: Engine, one: Values) {
 describe('an entity whose instant has passed', () => {
   test('is absent from every read, and present until then', async () => {
     const one = invitation('Reads');
-    await createEntity(world.engine, invitations, one);
+    await engineWrite.createEntity(world.engine, invitations, one);
     const present = await readAll(later(HOUR - 30_000), one);
     expect(new Set(Object.values(present))).toEqual(new Set(['found', 1]));
     const gone = await readAll(later(HOUR), one);
@@ -160,83 +161,88 @@ describe('an entity whose instant has passed', () => {
 
   test('can be neither referred to nor a parent, and what refers to it already stays', async () => {
     const one = invitation('Referred');
-    await createEntity(world.engine, invitations, one);
+    await engineWrite.createEntity(world.engine, invitations, one);
     const { groupId, email, code } = one;
     const reply = { groupId, replyId: 'before', email, code };
-    await createEntity(later(HOUR - 30_000), replies, reply);
+    await engineWrite.createEntity(later(HOUR - 30_000), replies, reply);
     const refused = [
-      createEntity(later(HOUR), replies, { groupId, replyId: 'by key', email }),
-      createEntity(later(HOUR), replies, { groupId, replyId: 'by value', code }),
-      createEntity(later(HOUR), remarks, { groupId, email, number: 1 }),
+      engineWrite.createEntity(later(HOUR), replies, { groupId, replyId: 'by key', email }),
+      engineWrite.createEntity(later(HOUR), replies, { groupId, replyId: 'by value', code }),
+      engineWrite.createEntity(later(HOUR), remarks, { groupId, email, number: 1 }),
     ];
     expect(await Promise.all(refused.map(found))).toEqual(['invalid-input', 'invalid-input', 'invalid-input']);
-    await replaceEntity(later(HOUR), replies, reply, reply);
+    await engineWrite.replaceEntity(later(HOUR), replies, reply, reply);
   });
 
   test('is absent to every change', async () => {
     const one = invitation('Writes');
-    const { etag } = await createEntity(world.engine, invitations, one);
+    const { etag } = await engineWrite.createEntity(world.engine, invitations, one);
     const engine = later(HOUR);
     const changes = {
-      patch: await found(patchEntity(engine, invitations, one, { note: 'n' })),
-      longer: await found(patchEntity(engine, invitations, one, { expiresAt: inHours(9) })),
-      merge: await found(mergeEntity(engine, invitations, one, { note: 'n' })),
-      replace: await found(replaceEntity(engine, invitations, one, { ...one, note: 'n' })),
-      delete: await found(deleteEntity(engine, invitations, one)),
-      archive: await found(requestArchive(engine, invitations, one)),
-      move: await found(requestMove(engine, invitations, one, { groupId: 'Other' })),
+      patch: await found(engineWrite.patchEntity(engine, invitations, one, { note: 'n' })),
+      longer: await found(engineWrite.patchEntity(engine, invitations, one, { expiresAt: inHours(9) })),
+      merge: await found(engineWrite.mergeEntity(engine, invitations, one, { note: 'n' })),
+      replace: await found(engineWrite.replaceEntity(engine, invitations, one, { ...one, note: 'n' })),
+      delete: await found(engineWrite.deleteEntity(engine, invitations, one)),
+      archive: await found(engineTransfer.requestArchive(engine, invitations, one)),
+      move: await found(engineTransfer.requestMove(engine, invitations, one, { groupId: 'Other' })),
     };
     expect(new Set(Object.values(changes))).toEqual(new Set(['not-found']));
-    expect(await found(putEntity(engine, invitations, one, one, { ifMatch: etag }))).toBe('etag-mismatch');
-    const outcomes = await writeBatch(engine, invitations, [{ patch: { ...one, note: 'n' } }, { delete: one }]);
+    expect(await found(engineWrite.putEntity(engine, invitations, one, one, { ifMatch: etag }))).toBe('etag-mismatch');
+    const outcomes = await engineWrite.writeBatch(engine, invitations, [
+      { patch: { ...one, note: 'n' } },
+      { delete: one },
+    ]);
     expect(outcomes.map((outcome) => 'code' in outcome && outcome.code)).toEqual(['not-found', 'not-found']);
-    expect((await readEntity(world.engine, invitations, one)).etag).toBe(etag);
+    expect((await engineRead.readEntity(world.engine, invitations, one)).etag).toBe(etag);
     // The engine keeps it up until the timer deletes it.
-    await changeEntity(engine, invitations, one, { isUpkeep: true }, async (values) => ({
+    await engineWrite.changeEntity(engine, invitations, one, { isUpkeep: true }, async (values) => ({
       ...values,
       note: 'kept up',
     }));
-    expect((await readEntity(world.engine, invitations, one)).values.note).toBe('kept up');
+    expect((await engineRead.readEntity(world.engine, invitations, one)).values.note).toBe('kept up');
   });
 
   test.each(['create', 'put', 'put if absent', 'batch', 'atomic batch'])(
     'makes room for a new one: %s',
     async (way) => {
       const one = invitation('Again');
-      await createEntity(world.engine, invitations, { ...one, note: 'before' });
+      await engineWrite.createEntity(world.engine, invitations, { ...one, note: 'before' });
       const { groupId, email } = one;
-      await createEntity(world.engine, remarks, { groupId, email, number: 1 });
+      await engineWrite.createEntity(world.engine, remarks, { groupId, email, number: 1 });
       const engine = later(HOUR);
       const next = { ...one, code: `${one.code}-new`, expiresAt: inHours(3) };
       const beside = invitation('Again', 9);
-      if (way === 'create') await createEntity(engine, invitations, next);
-      if (way === 'put') expect((await putEntity(engine, invitations, one, next)).isCreated).toBe(true);
-      if (way === 'put if absent') await putEntity(engine, invitations, one, next, { ifNoneMatch: '*' });
+      if (way === 'create') await engineWrite.createEntity(engine, invitations, next);
+      if (way === 'put') expect((await engineWrite.putEntity(engine, invitations, one, next)).isCreated).toBe(true);
+      if (way === 'put if absent') await engineWrite.putEntity(engine, invitations, one, next, { ifNoneMatch: '*' });
       if (way === 'batch')
-        expect(await writeBatch(engine, invitations, [{ create: next }, { create: beside }])).toMatchObject([
-          { outcome: 'created' },
-          { outcome: 'created' },
-        ]);
-      if (way === 'atomic batch') await writeAtomically(engine, invitations, [{ put: next }, { create: beside }]);
+        expect(await engineWrite.writeBatch(engine, invitations, [{ create: next }, { create: beside }])).toMatchObject(
+          [{ outcome: 'created' }, { outcome: 'created' }],
+        );
+      if (way === 'atomic batch')
+        await engineWrite.writeAtomically(engine, invitations, [{ put: next }, { create: beside }]);
       await world.settle();
-      const { values } = await readWithChildren(engine, invitations, one, [remarks]);
+      const { values } = await engineRead.readWithChildren(engine, invitations, one, [remarks]);
       expect(values).toEqual({ ...next, remarks: [] });
-      expect(await found(readByCopy(engine, invitations, copyIndex('code'), { code: one.code }))).toBe('not-found');
-      expect(await found(createEntity(engine, invitations, next))).toBe('duplicate-key');
+      expect(await found(engineRead.readByCopy(engine, invitations, copyIndex('code'), { code: one.code }))).toBe(
+        'not-found',
+      );
+      expect(await found(engineWrite.createEntity(engine, invitations, next))).toBe('duplicate-key');
     },
   );
 
   test('makes room for one of several concurrent creates', async () => {
     const one = invitation('Concurrent');
-    await createEntity(world.engine, invitations, one);
+    await engineWrite.createEntity(world.engine, invitations, one);
     const next = { ...one, expiresAt: inHours(9) };
     const creates = Array.from({ length: 4 }, (_, index) =>
-      outcomeOf(createEntity(later(HOUR), invitations, { ...next, note: `n${index}` })),
+      outcomeOf(engineWrite.createEntity(later(HOUR), invitations, { ...next, note: `n${index}` })),
     );
     const outcomes = await Promise.all(creates);
     expect(outcomes.filter((outcome) => outcome === 'done')).toHaveLength(1);
     await world.settle();
-    expect(await readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
+    expect(await engineRead.readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
   });
 
   test.each(['invitations', 'sessions'])(
@@ -246,11 +252,11 @@ describe('an entity whose instant has passed', () => {
       const set = async () => {
         const { by, code, ...own } = invitation('Between');
         const one = name === 'sessions' ? own : { ...own, by, code };
-        await createEntity(world.engine, entity, one);
+        await engineWrite.createEntity(world.engine, entity, one);
         const outcomes: Record<string, string> = {};
         const create = async (engine: Engine, note: string) => {
           const next = { ...one, note, expiresAt: inHours(9) };
-          outcomes[note] = await outcomeOf(createEntity(engine, entity, next));
+          outcomes[note] = await outcomeOf(engineWrite.createEntity(engine, entity, next));
         };
         return {
           act: (through: Engine) => create(later(HOUR, through), 'first'),
@@ -259,7 +265,7 @@ describe('an entity whose instant has passed', () => {
             await world.settle();
             const done = Object.keys(outcomes).filter((note) => outcomes[note] === 'done');
             expect(done, `${label}: ${JSON.stringify(outcomes)}`).toHaveLength(1);
-            expect((await readEntity(later(HOUR), entity, one)).values.note, label).toBe(done[0]);
+            expect((await engineRead.readEntity(later(HOUR), entity, one)).values.note, label).toBe(done[0]);
           },
         };
       };
@@ -270,28 +276,32 @@ describe('an entity whose instant has passed', () => {
   test('costs a create under its key a rejected create and a delete besides', async () => {
     const one = invitation('Cost');
     const next = { ...one, expiresAt: inHours(9) };
-    const first = await costOf(() => createEntity(world.engine, invitations, one));
-    const again = await costOf(() => createEntity(later(HOUR), invitations, next));
-    const removed = await costOf(() => deleteEntity(later(HOUR), invitations, next));
-    await createEntity(world.engine, invitations, next);
-    const rejected = await costOf(() => found(createEntity(world.engine, invitations, next)));
+    const first = await costOf(() => engineWrite.createEntity(world.engine, invitations, one));
+    const again = await costOf(() => engineWrite.createEntity(later(HOUR), invitations, next));
+    const removed = await costOf(() => engineWrite.deleteEntity(later(HOUR), invitations, next));
+    await engineWrite.createEntity(world.engine, invitations, next);
+    const rejected = await costOf(() => found(engineWrite.createEntity(world.engine, invitations, next)));
     expect(again).toBeLessThanOrEqual(rejected + removed + first);
     await world.settle();
   });
 
   test('gives its unique value to another one', async () => {
     const one = invitation('Unique');
-    await createEntity(world.engine, invitations, one);
+    await engineWrite.createEntity(world.engine, invitations, one);
     const other = { ...invitation('Elsewhere', 9), code: one.code };
-    expect(await found(createEntity(later(HOUR - 30_000), invitations, other))).toBe('duplicate-value');
-    await createEntity(later(HOUR), invitations, other);
-    expect(await readByReference(world.engine, invitations, copyIndex('code'), { code: one.code })).toMatchObject({
+    expect(await found(engineWrite.createEntity(later(HOUR - 30_000), invitations, other))).toBe('duplicate-value');
+    await engineWrite.createEntity(later(HOUR), invitations, other);
+    expect(
+      await engineRead.readByReference(world.engine, invitations, copyIndex('code'), { code: one.code }),
+    ).toMatchObject({
       groupId: 'Elsewhere',
     });
     const third = invitation('Third', 9);
-    await createEntity(world.engine, invitations, third);
-    expect(await found(patchEntity(later(HOUR), invitations, third, { code: one.code }))).toBe('duplicate-value');
-    await patchEntity(later(10 * HOUR), invitations, third, { code: one.code }).catch(() => undefined);
+    await engineWrite.createEntity(world.engine, invitations, third);
+    expect(await found(engineWrite.patchEntity(later(HOUR), invitations, third, { code: one.code }))).toBe(
+      'duplicate-value',
+    );
+    await engineWrite.patchEntity(later(10 * HOUR), invitations, third, { code: one.code }).catch(() => undefined);
     await world.settle();
   });
 
@@ -302,13 +312,13 @@ describe('an entity whose instant has passed', () => {
       await tryFaults(
         async ({ client, label }) => {
           const one = invitation(group);
-          await createEntity(world.engine, invitations, one);
+          await engineWrite.createEntity(world.engine, invitations, one);
           const faulty = later(HOUR, world.engineThrough(client, QUICK));
           const next = { ...one, expiresAt: inHours(9) };
-          if (way === 'created again') await outcomeOf(createEntity(faulty, invitations, next));
+          if (way === 'created again') await outcomeOf(engineWrite.createEntity(faulty, invitations, next));
           else await expire(faulty).catch(() => undefined);
           await world.settle();
-          if (way === 'created again') await outcomeOf(createEntity(later(HOUR), invitations, next));
+          if (way === 'created again') await outcomeOf(engineWrite.createEntity(later(HOUR), invitations, next));
           else await expire(later(HOUR));
           await world.settle();
           const rest = (await rowsOf(world.storage, 'invitationsexpiry')).filter(({ rowKey }) =>
@@ -316,14 +326,14 @@ describe('an entity whose instant has passed', () => {
           );
           expect(rest, label).toHaveLength(way === 'created again' ? 1 : 0);
           if (way === 'created again')
-            expect(await readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
-          else await createEntity(world.engine, invitations, one);
+            expect(await engineRead.readEntity(later(HOUR), invitations, one)).toMatchObject({ values: next });
+          else await engineWrite.createEntity(world.engine, invitations, one);
         },
         // Each trial empties the queues and runs the timer, so one follows another.
         { concurrency: 1, faults: CONSUMER_FAULTS },
       );
       const verify = { position: undefined, top: 1_000, patience: 0, repair: false } as const;
-      expect((await verifyPage(world.engine, invitations, verify)).findings).toEqual([]);
+      expect((await operationsCheck.verifyPage(world.engine, invitations, verify)).findings).toEqual([]);
     },
   );
 });
@@ -332,9 +342,9 @@ test('an entity without an instant never expires, and one in another form expire
   const at = new Date(Date.now() + HOUR);
   const offset = new Date(at.getTime() + 2 * HOUR).toISOString().replace(/\.\d+Z$/, '+02:00');
   const forms = [undefined, offset].map((expiresAt) => ({ ...invitation('Forms'), expiresAt }));
-  for (const one of forms) await createEntity(world.engine, invitations, one);
+  for (const one of forms) await engineWrite.createEntity(world.engine, invitations, one);
   const foundAt = (milliseconds: number) =>
-    Promise.all(forms.map((one) => found(readEntity(later(milliseconds), invitations, one))));
+    Promise.all(forms.map((one) => found(engineRead.readEntity(later(milliseconds), invitations, one))));
   expect(await foundAt(HOUR - 2_000)).toEqual(['found', 'found']);
   expect(await foundAt(HOUR + 2_000)).toEqual(['found', 'not-found']);
   expect(await foundAt(1_000 * 24 * HOUR)).toEqual(['found', 'not-found']);
@@ -351,16 +361,16 @@ describe('the timer', () => {
       { ...invitation('Due'), expiresAt: offset },
     ];
     const open = [1.5, 30].map((hours) => invitation('Due', hours));
-    for (const one of [...due, ...open]) await createEntity(world.engine, invitations, one);
+    for (const one of [...due, ...open]) await engineWrite.createEntity(world.engine, invitations, one);
     expect(await expire(later(HOUR))).toMatchObject({ deleted: 4, failed: 0 });
     await world.settle();
     for (const one of due)
       for (const table of ['invitations', 'invitationsbycode', 'invitationsby', 'invitationsexpiry'])
         expect(JSON.stringify(await rowsOf(world.storage, table))).not.toContain(`invitation_${one.email}"`);
-    for (const one of open) await readEntity(later(HOUR), invitations, one);
+    for (const one of open) await engineRead.readEntity(later(HOUR), invitations, one);
     // One query.
     expect(await costOf(() => expire(later(HOUR)))).toBe(1);
-    await patchEntity(world.engine, invitations, open[0] as Values, { expiresAt: inHours(20) });
+    await engineWrite.patchEntity(world.engine, invitations, open[0] as Values, { expiresAt: inHours(20) });
     expect(await expire(later(2 * HOUR))).toMatchObject({ deleted: 0, failed: 0 });
     expect(await expire(later(40 * HOUR))).toMatchObject({ deleted: 2, failed: 0 });
   });
@@ -381,16 +391,17 @@ test('entities of one table expire if each has a table of its own for what is du
   const { sessions, invites: deployed } = deploy(invites, apart);
   const { engine, settle } = await openWorld(import.meta.url, [sessions, deployed]);
   const one = { a: 'Shared', b: '1' };
-  for (const entity of [sessions, deployed]) await createEntity(engine, entity, { ...one, until: inHours(1) });
+  for (const entity of [sessions, deployed])
+    await engineWrite.createEntity(engine, entity, { ...one, until: inHours(1) });
   await settle();
   const at = { ...engine, now: () => Date.now() + 2 * HOUR };
-  expect(await expireEntities(at, sessions, { until: Number.POSITIVE_INFINITY })).toEqual({
+  expect(await featureUpkeep.expireEntities(at, sessions, { until: Number.POSITIVE_INFINITY })).toEqual({
     deleted: 1,
     failed: 0,
     reasons: [],
   });
-  await readEntity(engine, deployed, one);
-  expect(await expireEntities(at, deployed, { until: Number.POSITIVE_INFINITY })).toEqual({
+  await engineRead.readEntity(engine, deployed, one);
+  expect(await featureUpkeep.expireEntities(at, deployed, { until: Number.POSITIVE_INFINITY })).toEqual({
     deleted: 1,
     failed: 0,
     reasons: [],

@@ -1,18 +1,6 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { Entity } from '../../../../lib/define/declaration/entity.ts';
-import { consumeIntent } from '../../../../lib/engine/consume/consume.ts';
-import type { Engine } from '../../../../lib/engine/engine.ts';
-import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
-import { requestArchive, requestMove } from '../../../../lib/engine/transfer/transfer.ts';
-import {
-  createEntity,
-  deleteEntity,
-  patchEntity,
-  putEntity,
-  replaceEntity,
-} from '../../../../lib/engine/write/entity-store.ts';
 import { expireEntities } from '../../../../lib/features/expiry/expiry.ts';
 import {
   defineEntity,
@@ -21,14 +9,14 @@ import {
   intraPartitionIndex,
   type Values,
 } from '../../../../lib/index.ts';
-import { rewrapEntities } from '../../../../lib/operations/rewrap.ts';
-import { verifyPage } from '../../../../lib/operations/verify.ts';
-import { measureCost } from '../../../../lib/storage/cost.ts';
-import { rotateLocalKey } from '../../../../lib/storage/local-key-ring.ts';
 import { costOf } from '../../../cost-of.ts';
 import { tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { type Engine, engineConsume, engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
+import { operationsCheck, operationsModel } from '../../../kit/operations.ts';
+import { storageAccounts, storageKeys } from '../../../kit/storage.ts';
 import { putAll } from '../../../put-all.ts';
 import { log } from '../../../silent-log.ts';
 import { openWorld, QUICK, rowsOf } from '../../../world.ts';
@@ -155,20 +143,25 @@ async function entryOf(one: Values) {
 describe('an entity with expiry', () => {
   test('is deleted after its days with its index entries and children, and its unique value becomes free', async () => {
     const one = note('Gone');
-    const stored = await createEntity(daysAgo(3), notes, one);
+    const stored = await engineWrite.createEntity(daysAgo(3), notes, one);
     expect(stored.values.changedOn).toBe(dayOf(3));
-    await createEntity(daysAgo(3), remarks, { board: one.board, noteId: one.noteId, number: 1, words: 'w' });
+    await engineWrite.createEntity(daysAgo(3), remarks, {
+      board: one.board,
+      noteId: one.noteId,
+      number: 1,
+      words: 'w',
+    });
     expect(await entriesOf(one)).toEqual([dayOf(3)]);
     expect(await expire()).toMatchObject({ deleted: 1, failed: 0 });
-    await expect(readEntity(world.engine, notes, one)).rejects.toMatchObject({ code: 'not-found' });
+    await expect(engineRead.readEntity(world.engine, notes, one)).rejects.toMatchObject({ code: 'not-found' });
     await expectNothingLeft(one);
     const next = { ...note('Gone'), slug: one.slug };
-    await createEntity(world.engine, notes, next);
+    await engineWrite.createEntity(world.engine, notes, next);
   });
 
   test('is counted as failed while it cannot be deleted, and deleted by a later run', async () => {
     const one = note('Held');
-    await createEntity(daysAgo(5), notes, one);
+    await engineWrite.createEntity(daysAgo(5), notes, one);
     const row = { partitionKey: one.board, rowKey: `note_${one.noteId}` };
     await world.storage.table('notes').updateEntity({ ...row, Leaving: 'operation' }, 'Merge');
     expect(await expire()).toMatchObject({ deleted: 0, failed: 1 });
@@ -178,30 +171,30 @@ describe('an entity with expiry', () => {
 
   test('stays for its full days after a change', async () => {
     const one = note('Stays');
-    await createEntity(daysAgo(2), notes, one);
+    await engineWrite.createEntity(daysAgo(2), notes, one);
     expect(await expire()).toMatchObject({ deleted: 0, failed: 0 });
-    await readEntity(world.engine, notes, one);
+    await engineRead.readEntity(world.engine, notes, one);
   });
 
   test('stays after a change, and does not stay longer after a write that changes nothing', async () => {
     const [changed, unchanged] = [note('Changed'), note('Changed')];
-    for (const one of [changed, unchanged]) await createEntity(daysAgo(5), notes, one);
-    await patchEntity(daysAgo(1), notes, changed, { tag: 'another' });
-    await replaceEntity(daysAgo(1), notes, unchanged, unchanged);
+    for (const one of [changed, unchanged]) await engineWrite.createEntity(daysAgo(5), notes, one);
+    await engineWrite.patchEntity(daysAgo(1), notes, changed, { tag: 'another' });
+    await engineWrite.replaceEntity(daysAgo(1), notes, unchanged, unchanged);
     expect(await entriesOf(changed)).toEqual([dayOf(1)]);
     expect(await entriesOf(unchanged)).toEqual([dayOf(5)]);
     expect(await expire()).toMatchObject({ deleted: 1, failed: 0 });
     await expectNothingLeft(unchanged);
-    expect((await readEntity(world.engine, notes, changed)).values.changedOn).toBe(dayOf(1));
+    expect((await engineRead.readEntity(world.engine, notes, changed)).values.changedOn).toBe(dayOf(1));
   });
 
   test('rejects a clock set by a caller and accepts the stored one', async () => {
     const one = note('Clock');
-    const created = createEntity(world.engine, notes, { ...one, changedOn: '2099-01-01' });
+    const created = engineWrite.createEntity(world.engine, notes, { ...one, changedOn: '2099-01-01' });
     await expect(created).rejects.toMatchObject({ code: 'invalid-input', field: 'changedOn' });
-    const { values } = await createEntity(world.engine, notes, one);
-    await replaceEntity(world.engine, notes, one, { ...values, tag: 'new' });
-    const replaced = replaceEntity(world.engine, notes, one, { ...values, changedOn: '2099-01-01' });
+    const { values } = await engineWrite.createEntity(world.engine, notes, one);
+    await engineWrite.replaceEntity(world.engine, notes, one, { ...values, tag: 'new' });
+    const replaced = engineWrite.replaceEntity(world.engine, notes, one, { ...values, changedOn: '2099-01-01' });
     await expect(replaced).rejects.toMatchObject({ code: 'invalid-input' });
   });
 
@@ -215,18 +208,18 @@ describe('an entity with expiry', () => {
   test('stays if it changes while a run deletes it', async () => {
     const set = async () => {
       const one = note('Race');
-      await createEntity(daysAgo(3), notes, one);
+      await engineWrite.createEntity(daysAgo(3), notes, one);
       let isChanged = false;
       return {
         act: (through: Engine) => expire({ ...through, timing: QUICK }),
         interrupt: async () => {
-          const changed = patchEntity(world.engine, notes, one, { tag: 'during' });
+          const changed = engineWrite.patchEntity(world.engine, notes, one, { tag: 'during' });
           isChanged = await changed.then(() => true).catch(() => false);
         },
         check: async (label: string) => {
           await world.settle();
           if (!isChanged) return expectNothingLeft(one);
-          const { values } = await readEntity(world.engine, notes, one);
+          const { values } = await engineRead.readEntity(world.engine, notes, one);
           expect(values, label).toMatchObject({ tag: 'during', changedOn: dayOf(0) });
           return expect(await entriesOf(one)).toEqual([dayOf(0)]);
         },
@@ -241,7 +234,7 @@ describe('an entity with expiry', () => {
       const one = note(fault.replaceAll(' ', ''));
       await tryFaults(
         async ({ client }) => {
-          await createEntity(daysAgo(3), notes, one);
+          await engineWrite.createEntity(daysAgo(3), notes, one);
           await expire(world.engineThrough(client, QUICK)).catch(() => undefined);
           await world.settle();
           expect((await expire()).failed).toBe(0);
@@ -255,7 +248,7 @@ describe('an entity with expiry', () => {
 
 describe('a run', () => {
   test('takes one storage transaction if nothing is due, for any number of entities', async () => {
-    for (let index = 0; index < 5; index += 1) await createEntity(world.engine, notes, note('Cheap'));
+    for (let index = 0; index < 5; index += 1) await engineWrite.createEntity(world.engine, notes, note('Cheap'));
     await expire();
     const transactions = await costOf(() => expire());
     expect(transactions).toBe(1);
@@ -264,7 +257,7 @@ describe('a run', () => {
   test('stops at its time limit, and the next run continues', async () => {
     // The limit is checked before each partition.
     const all = Array.from({ length: 3 }, (_, index) => note(`Slow${index}`));
-    for (const one of all) await createEntity(daysAgo(4), notes, one);
+    for (const one of all) await engineWrite.createEntity(daysAgo(4), notes, one);
     expect(await expireEntities(world.engine, notes, { until: 0 })).toMatchObject({ deleted: 0, failed: 0 });
     let calls = 0;
     // Each entity reads the clock once, so that the limit passes after some of them.
@@ -277,7 +270,7 @@ describe('a run', () => {
 
   test('two concurrent runs delete each entity once', async () => {
     const all = Array.from({ length: 6 }, () => note('Twice'));
-    for (const one of all) await createEntity(daysAgo(3), notes, one);
+    for (const one of all) await engineWrite.createEntity(daysAgo(3), notes, one);
     const runs = await Promise.all([expire(), expire()]);
     for (const one of all) await expectNothingLeft(one);
     expect(runs.reduce((sum, { deleted }) => sum + deleted, 0)).toBe(6);
@@ -285,34 +278,37 @@ describe('a run', () => {
 
   test('deletes the entities of a partition together, unless they changed since', async () => {
     const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', memoId: `m${index}` }));
-    for (const one of all) await createEntity(daysAgo(3), memos, one);
+    for (const one of all) await engineWrite.createEntity(daysAgo(3), memos, one);
     const run = (engine = world.engine) => expireEntities(engine, memos, { until: Number.POSITIVE_INFINITY });
     const [changed = {}] = all;
     // After the entities have been read.
     const client = interruptedHttpClient(
       1 + all.length,
-      () => patchEntity(world.engine, memos, changed, { words: 'w' }),
+      () => engineWrite.patchEntity(world.engine, memos, changed, { words: 'w' }),
       'after',
     );
     expect(await run(world.engineThrough(client))).toMatchObject({ deleted: all.length - 1, failed: 0 });
     await world.settle();
-    expect((await readEntity(world.engine, memos, changed)).values).toMatchObject({ words: 'w', changedOn: dayOf(0) });
-    for (const one of all) await putEntity(daysAgo(3), memos, one, one);
+    expect((await engineRead.readEntity(world.engine, memos, changed)).values).toMatchObject({
+      words: 'w',
+      changedOn: dayOf(0),
+    });
+    for (const one of all) await engineWrite.putEntity(daysAgo(3), memos, one, one);
     // The entries of a day are spread over several partitions.
     const partitions = new Set((await rowsOf(world.storage, 'memosexpiry')).map(({ partitionKey }) => partitionKey));
-    const costs = await measureCost(async (cost) => {
+    const costs = await storageAccounts.measureCost(async (cost) => {
       expect(await run()).toMatchObject({ deleted: all.length, failed: 0 });
       const timer = cost.transactions;
       const message = await world.take('index-changes', 'memos');
       const before = cost.transactions;
-      await consumeIntent({ engine: world.engine, entities: [memos], log }, message);
+      await engineConsume.consumeIntent({ engine: world.engine, entities: [memos], log }, message);
       return { timer, queue: cost.transactions - before };
     });
     // The timer: entries, entities; intent, transaction, message. The queue reads each tombstone and entry, deletes the entries of each
     // partition in a transaction, and the tombstones in one.
     expect(costs).toEqual({ timer: 1 + all.length + 3, queue: 2 * all.length + partitions.size + 1 + 2 });
     await world.settle();
-    await createEntity(daysAgo(3), memos, { team: 'Alone', memoId: 'm' });
+    await engineWrite.createEntity(daysAgo(3), memos, { team: 'Alone', memoId: 'm' });
     // Entries, entity; intent, transaction; the entry and the tombstone; intent.
     expect(await costOf(run)).toBe(9);
     for (const table of ['memos', 'memosexpiry']) expect(await rowsOf(world.storage, table)).toEqual([]);
@@ -328,7 +324,7 @@ describe('a run', () => {
       await putAll(daysAgo(3), memos, all);
       await expireEntities(world.queued, memos, { until: Number.POSITIVE_INFINITY });
       const message = await world.take('index-changes', team);
-      const consume = (engine: Engine) => consumeIntent({ engine, entities: [memos], log }, message);
+      const consume = (engine: Engine) => engineConsume.consumeIntent({ engine, entities: [memos], log }, message);
       return { team, all, consume };
     };
     const rowsOfTeam = async (table: string, team: string) =>
@@ -360,7 +356,7 @@ describe('a run', () => {
             act: consume,
             interrupt: async () => {
               const one = again[at++];
-              if (one) await createEntity(world.queued, memos, one);
+              if (one) await engineWrite.createEntity(world.queued, memos, one);
             },
             async check(label) {
               await world.settle();
@@ -382,7 +378,7 @@ describe('a run', () => {
 
   test('reads few entities of several rows before it deletes them, because they may be long', async () => {
     const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', reportId: `r${index}`, body: 'b' }));
-    for (const one of all) await createEntity(daysAgo(3), reports, one);
+    for (const one of all) await engineWrite.createEntity(daysAgo(3), reports, one);
     let held = 0;
     let most = 0;
     const { sendRequest } = faultyHttpClient();
@@ -403,7 +399,7 @@ describe('a run', () => {
 
   test('removes a stale entry and leaves the entity', async () => {
     const one = note('Stale');
-    await createEntity(daysAgo(1), notes, one);
+    await engineWrite.createEntity(daysAgo(1), notes, one);
     const entry = await entryOf(one);
     const stale = { ...entry, partitionKey: `2020-01-01${entry.partitionKey.slice(10)}` };
     await world.storage.table('notesexpiry').createEntity(stale);
@@ -416,29 +412,31 @@ describe('the clock of an entity that only the engine changes', () => {
   const verify = { position: undefined, top: 1_000, patience: 0, repair: true } as const;
   const upkeep: Record<string, { act: (club: string) => Promise<unknown>; shows: Values }> = {
     'when the source of its copies changes': {
-      act: (club) => patchEntity(world.engine, leaders, { club, leaderId: 'l' }, { name: 'Bea' }),
+      act: (club) => engineWrite.patchEntity(world.engine, leaders, { club, leaderId: 'l' }, { name: 'Bea' }),
       shows: { leaderName: 'Bea' },
     },
     'when the source of its copies is deleted': {
-      act: (club) => deleteEntity(world.engine, leaders, { club, leaderId: 'l' }),
+      act: (club) => engineWrite.deleteEntity(world.engine, leaders, { club, leaderId: 'l' }),
       shows: { leaderName: undefined },
     },
     'when its count changes': {
-      act: (club) => createEntity(world.engine, players, { club, playerId: '2' }),
+      act: (club) => engineWrite.createEntity(world.engine, players, { club, playerId: '2' }),
       shows: { players: 2 },
     },
     'when its copies are repaired': {
       act: async (club) => {
         const row = { partitionKey: club, rowKey: 'leader_l', name: 'Cid' };
         await world.storage.table('clubs').updateEntity(row, 'Merge');
-        await verifyPage(world.engine, clubs, verify);
+        await operationsCheck.verifyPage(world.engine, clubs, verify);
       },
       shows: { leaderName: 'Cid' },
     },
     'when its keys are wrapped anew': {
       act: async () => {
-        await rotateLocalKey(world.keyFile);
-        expect((await rewrapEntities(world.engine, clubs, { top: 1_000 })).rewrapped).toBeGreaterThan(0);
+        await storageKeys.rotateLocalKey(world.keyFile);
+        expect((await operationsModel.rewrapEntities(world.engine, clubs, { top: 1_000 })).rewrapped).toBeGreaterThan(
+          0,
+        );
       },
       shows: { leaderName: 'Ann' },
     },
@@ -446,30 +444,30 @@ describe('the clock of an entity that only the engine changes', () => {
   test.each(Object.entries(upkeep))('is kept with its entry %s', async (name, { act, shows }) => {
     const club = `Kept ${name}`;
     const engine = daysAgo(2);
-    await createEntity(engine, leaders, { club, leaderId: 'l', name: 'Ann' });
+    await engineWrite.createEntity(engine, leaders, { club, leaderId: 'l', name: 'Ann' });
     // The count has a placeholder before its entity exists, and a placeholder has no clock.
-    await createEntity(engine, players, { club, playerId: '1' });
-    await createEntity(engine, clubs, { club, leaderId: 'l', secret: 's' });
+    await engineWrite.createEntity(engine, players, { club, playerId: '1' });
+    await engineWrite.createEntity(engine, clubs, { club, leaderId: 'l', secret: 's' });
     await act(club);
-    const { values } = await readEntity(world.engine, clubs, { club });
+    const { values } = await engineRead.readEntity(world.engine, clubs, { club });
     expect({ leaderName: undefined, ...values }).toMatchObject({ ...shows, changedOn: dayOf(2) });
     const rows = await rowsOf(world.storage, 'clubsexpiry');
     const entries = rows.filter(({ rowKey }) => String(rowKey).startsWith(`${club}_`));
     expect(entries.map(({ partitionKey }) => String(partitionKey).slice(0, 10))).toEqual([dayOf(2)]);
     const tomorrow = daysAgo(-1);
     await expireEntities(tomorrow, clubs, { until: Number.POSITIVE_INFINITY });
-    await expect(readEntity(world.engine, clubs, { club })).rejects.toMatchObject({ code: 'not-found' });
+    await expect(engineRead.readEntity(world.engine, clubs, { club })).rejects.toMatchObject({ code: 'not-found' });
   });
 
   test('is set by a repair if the row has none, so that the entity expires', async () => {
     const club = 'Without';
-    await createEntity(world.engine, leaders, { club, leaderId: 'l', name: 'Ann' });
-    await createEntity(world.engine, clubs, { club, leaderId: 'l', secret: 's' });
+    await engineWrite.createEntity(world.engine, leaders, { club, leaderId: 'l', name: 'Ann' });
+    await engineWrite.createEntity(world.engine, clubs, { club, leaderId: 'l', secret: 's' });
     const table = world.storage.table('clubs');
     const { changedOn: _, ...row } = await table.getEntity<Record<string, unknown>>(club, 'club');
     await table.updateEntity({ ...row, leaderName: 'Old', partitionKey: club, rowKey: 'club' }, 'Replace');
-    await verifyPage(world.engine, clubs, verify);
-    const { values } = await readEntity(world.engine, clubs, { club });
+    await operationsCheck.verifyPage(world.engine, clubs, verify);
+    const { values } = await engineRead.readEntity(world.engine, clubs, { club });
     expect(values).toMatchObject({ leaderName: 'Ann', changedOn: dayOf(0) });
   });
 });
@@ -477,32 +475,34 @@ describe('the clock of an entity that only the engine changes', () => {
 describe('expiry with other patterns', () => {
   test('an archived entity does not expire, and a moved one has one entry', async () => {
     const [archived, moved] = [note('Here'), note('Here')];
-    for (const one of [archived, moved]) await createEntity(daysAgo(3), notes, one);
-    await requestArchive(world.engine, notes, archived);
-    await requestMove(world.engine, notes, moved, { board: 'There' });
+    for (const one of [archived, moved]) await engineWrite.createEntity(daysAgo(3), notes, one);
+    await engineTransfer.requestArchive(world.engine, notes, archived);
+    await engineTransfer.requestMove(world.engine, notes, moved, { board: 'There' });
     await world.settle();
     expect(await expire()).toMatchObject({ deleted: 0, failed: 0 });
-    expect((await readEntity(world.engine, notes.archive as Entity, archived)).values.noteId).toBe(archived.noteId);
+    expect((await engineRead.readEntity(world.engine, notes.archive as Entity, archived)).values.noteId).toBe(
+      archived.noteId,
+    );
     expect(await entriesOf(archived)).toEqual([]);
     expect(await entriesOf(moved)).toEqual([dayOf(0)]);
   });
 
   test('the consistency check finds and restores a missing entry', async () => {
     const one = note('Lost');
-    await createEntity(world.engine, notes, one);
+    await engineWrite.createEntity(world.engine, notes, one);
     const { partitionKey, rowKey } = await entryOf(one);
     await world.storage.table('notesexpiry').deleteEntity(partitionKey, rowKey);
     const options = { position: undefined, top: 1_000, patience: 0 };
-    const found = await verifyPage(world.engine, notes, { ...options, repair: true });
+    const found = await operationsCheck.verifyPage(world.engine, notes, { ...options, repair: true });
     expect(found.findings).toContainEqual(expect.objectContaining({ kind: 'missing', of: 'expiry', repaired: true }));
     expect(await entriesOf(one)).toEqual([dayOf(0)]);
-    expect((await verifyPage(world.engine, notes, { ...options, repair: false })).findings).toEqual([]);
+    expect((await operationsCheck.verifyPage(world.engine, notes, { ...options, repair: false })).findings).toEqual([]);
   });
 
   test('keeps an entry that only the queue settles', async () => {
     const one = note('Queued');
     const queued = { ...world.queued, now: () => Date.now() - 3 * DAY_MS };
-    await createEntity(queued, notes, one);
+    await engineWrite.createEntity(queued, notes, one);
     await world.settle();
     expect(await entriesOf(one)).toEqual([dayOf(3)]);
     await expireEntities(world.queued, notes, { until: Number.POSITIVE_INFINITY });

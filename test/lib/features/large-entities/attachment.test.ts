@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity } from '../../../../lib/define.ts';
-import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
 import { acceptFile, announceFile, describeAttachment } from '../../../../lib/features/large-entities/attachment.ts';
-import { verifyPage } from '../../../../lib/operations/verify.ts';
-import { signBlobUrl, UPLOAD_PERMISSIONS } from '../../../../lib/storage/blobs.ts';
-import { tryAction } from '../../../../lib/storage/rows.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { engineWrite } from '../../../kit/engine.ts';
+import { operationsCheck } from '../../../kit/operations.ts';
+import { storageBlobs, storageRows } from '../../../kit/storage.ts';
 import { openWorld } from '../../../world.ts';
 
 /** The first bytes of a file of each type. */
@@ -32,17 +31,21 @@ test('accepts an uploaded file of every type that a declaration can list', async
   );
   const { engine, storage } = await openWorld(import.meta.url, [papers]);
   const key = { shelf: 'one', paperId: '1' };
-  await createEntity(engine, papers, key);
+  await engineWrite.createEntity(engine, papers, key);
   for (const [type, hex] of Object.entries(FIRST_BYTES)) {
     const bytes = Buffer.from(hex.padEnd(128, '0'), 'hex');
     const { uploadId, blob } = announceFile(papers, key, 'scan', { type, bytes: bytes.length });
     const times = {
-      permissions: UPLOAD_PERMISSIONS,
+      permissions: storageBlobs.UPLOAD_PERMISSIONS,
       startsAt: new Date(Date.now() - 60_000),
       expiresAt: new Date(Date.now() + 60_000),
     };
     const headers = { 'x-ms-blob-type': 'BlockBlob', 'content-type': type };
-    const put = await fetch(await signBlobUrl(storage, blob, times), { method: 'PUT', headers, body: bytes });
+    const put = await fetch(await storageBlobs.signBlobUrl(storage, blob, times), {
+      method: 'PUT',
+      headers,
+      body: bytes,
+    });
     expect(put.status).toBe(201);
     const { values } = await acceptFile(engine, { entity: papers, key, field: 'scan' }, uploadId);
     expect(values.scan, type).toMatchObject({ type, bytes: bytes.length });
@@ -62,12 +65,13 @@ test('names a description and a ciphertext that were changed outside the API', a
   );
   const { engine, storage } = await openWorld(import.meta.url, [cards]);
   const key = { shelf: 'one', cardId: '1' };
-  await createEntity(engine, cards, { ...key, pin: '1234' });
-  const verify = async () => (await verifyPage(engine, cards, { top: 10, repair: true, patience: 0 })).findings;
+  await engineWrite.createEntity(engine, cards, { ...key, pin: '1234' });
+  const verify = async () =>
+    (await operationsCheck.verifyPage(engine, cards, { top: 10, repair: true, patience: 0 })).findings;
   expect(await verify()).toEqual([]);
   const properties = { scan: 'not json', pin: 'v1.garbage' };
   const address = { table: 'cards', partition: 'one', row: '1' };
-  await tryAction(storage, address, { kind: 'merge', row: '1', etag: '*', properties });
+  await storageRows.tryAction(storage, address, { kind: 'merge', row: '1', etag: '*', properties });
   const finding = { kind: 'unreadable', ...address, repaired: false };
   expect(await verify()).toEqual([
     { ...finding, of: 'pin' },

@@ -2,15 +2,12 @@ import { randomBytes } from 'node:crypto';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import type { InBlob } from '../../../../lib/define/codec/entity-codec.ts';
 import { defineEntity } from '../../../../lib/define.ts';
-import { readEntity } from '../../../../lib/engine/read/retrieve.ts';
-import { requestMove } from '../../../../lib/engine/transfer/transfer.ts';
-import { createEntity } from '../../../../lib/engine/write/entity-store.ts';
-import { toPlain } from '../../../../lib/engine/write/stored-values.ts';
-import { acceptFile, announceFile, putAttachment } from '../../../../lib/features/large-entities/attachment.ts';
 import { PNG } from '../../../../local/walk/png.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
+import { featureFiles } from '../../../kit/features.ts';
+import type { Internal } from '../../../kit/internal.ts';
 import { openWorld } from '../../../world.ts';
 
 /** The highest quality, which is the default, takes seconds. */
@@ -36,11 +33,11 @@ let last = 0;
 async function write(values: { readonly text: string; readonly plain?: string }) {
   last += 1;
   const key = { shelf: 'one', noteId: String(last) };
-  await createEntity(engine, notes, { ...key, ...values });
-  const read = async (at: object = key) => (await readEntity(engine, notes, { ...key, ...at })).values;
+  await engineWrite.createEntity(engine, notes, { ...key, ...values });
+  const read = async (at: object = key) => (await engineRead.readEntity(engine, notes, { ...key, ...at })).values;
   const stored = await read();
-  const blobOf = ({ blob }: InBlob) => storage.container('large').getBlockBlobClient(blob);
-  return { key, read, stored: stored.text as InBlob, plain: stored.plain as InBlob, blobOf };
+  const blobOf = ({ blob }: Internal['InBlob']) => storage.container('large').getBlockBlobClient(blob);
+  return { key, read, stored: stored.text as Internal['InBlob'], plain: stored.plain as Internal['InBlob'], blobOf };
 }
 
 describe('a compressed text', () => {
@@ -53,12 +50,12 @@ describe('a compressed text', () => {
     expect(plain).not.toHaveProperty('encoding');
     expect((await blobOf(plain).getProperties()).contentLength).toBe(Buffer.byteLength(LONG));
     const expected = { text: LONG, plain: LONG };
-    expect(await toPlain(engine, notes, await read())).toEqual({ ...key, ...expected });
-    await requestMove(engine, notes, key, { shelf: 'two' });
+    expect(await engineWrite.toPlain(engine, notes, await read())).toEqual({ ...key, ...expected });
+    await engineTransfer.requestMove(engine, notes, key, { shelf: 'two' });
     await world.settle();
     const there = await read({ shelf: 'two' });
-    expect(await toPlain(engine, notes, there)).toMatchObject(expected);
-    expect((await blobOf(there.text as InBlob).getProperties()).contentEncoding).toBe('br');
+    expect(await engineWrite.toPlain(engine, notes, there)).toMatchObject(expected);
+    expect((await blobOf(there.text as Internal['InBlob']).getProperties()).contentEncoding).toBe('br');
   });
 
   test('is stored as it is if it would not become shorter', async () => {
@@ -67,7 +64,7 @@ describe('a compressed text', () => {
     expect(stored.length).toBe(text.length);
     const isCompressed = stored.encoding === 'br';
     expect((await blobOf(stored).getProperties()).contentEncoding).toBe(isCompressed ? 'br' : undefined);
-    expect(await toPlain(engine, notes, await read())).toEqual({ ...key, text });
+    expect(await engineWrite.toPlain(engine, notes, await read())).toEqual({ ...key, text });
   });
 
   test('is inflated no further than its row says', async () => {
@@ -82,7 +79,7 @@ describe('a compressed text', () => {
     ]) {
       await overwrite(bytes);
       const before = process.memoryUsage().rss;
-      await expect(toPlain(engine, notes, values)).rejects.toMatchObject({ name: 'ReferenceBroken' });
+      await expect(engineWrite.toPlain(engine, notes, values)).rejects.toMatchObject({ name: 'ReferenceBroken' });
       expect(process.memoryUsage().rss - before).toBeLessThan(80_000_000);
     }
   });
@@ -95,14 +92,14 @@ test('a file is stored in the declared tier, whichever way it came, and stays th
     return (await storage.container('scans').getBlobClient(blob).getProperties()).accessTier;
   };
   const attachment = { entity: notes, key, field: 'scan' };
-  await putAttachment(engine, attachment, PNG);
+  await featureFiles.putAttachment(engine, attachment, PNG);
   expect(await tierOf()).toBe('Cool');
   const other = Buffer.concat([PNG, PNG]);
-  const { uploadId, blob } = announceFile(notes, key, 'scan', { type: 'image/png', bytes: other.length });
+  const { uploadId, blob } = featureFiles.announceFile(notes, key, 'scan', { type: 'image/png', bytes: other.length });
   await storage.container(blob.container).getBlockBlobClient(blob.name).upload(other, other.length);
-  await acceptFile(engine, attachment, uploadId);
+  await featureFiles.acceptFile(engine, attachment, uploadId);
   expect(await tierOf()).toBe('Cool');
-  await requestMove(engine, notes, key, { shelf: 'two' });
+  await engineTransfer.requestMove(engine, notes, key, { shelf: 'two' });
   await world.settle();
   expect(await tierOf({ shelf: 'two' })).toBe('Cool');
 });

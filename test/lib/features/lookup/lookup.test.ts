@@ -1,14 +1,12 @@
 import { beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex } from '../../../../lib/define.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
 import { lookupList } from '../../../../lib/features/lookup/lookup.ts';
-import type { RouteResult } from '../../../../lib/http/route.ts';
-import { createRoutes } from '../../../../lib/http/routes.ts';
-import { explain } from '../../../../lib/storage/explain.ts';
-import { submit } from '../../../../lib/storage/rows.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { httpDoor } from '../../../kit/http.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { storageAccounts, storageRows } from '../../../kit/storage.ts';
 import { openApp } from '../../../open-app.ts';
 import { testStorage } from '../../../storage.ts';
 import { testApp, testContext } from '../../http/request.ts';
@@ -35,7 +33,7 @@ beforeAll(() => instance().provision());
 test('another process returns a changed list after maxAge at the latest, its own changes at once', async () => {
   const [writer, other] = [instance(), instance()];
   let now = Date.now();
-  const late = createEngine(openStorage({ connectionString }, prefix), { now: () => now });
+  const late = engineCore.createEngine(storageAccounts.openStorage({ connectionString }, prefix), { now: () => now });
   const titles = async () => (await lookupList.read(late, entity)).items.map(({ title }) => title);
   await writer.store.topics.create({ topic: 'art', title: 'Art' });
   expect(await titles()).toEqual(['Art']);
@@ -71,17 +69,17 @@ test('a list that was read before a write ended is not kept', async () => {
     },
     'after',
   );
-  const engine = createEngine(openStorage({ connectionString, httpClient: client }, prefix));
+  const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString, httpClient: client }, prefix));
   const before = lookupList.read(engine, entity);
   await read.promise;
   // The write of the same process ends while the response of the read is on its way.
   const row = { EntityType: 'topics', SourcePartition: 'x', SourceRow: 'topic', topic: 'zoo', title: 'Zoo' };
   const at = { table: 'topiclist', partition: 'all' };
-  await submit(engine.storage, { ...at, actions: [{ kind: 'insert', row: 'zoo', properties: row }] });
+  await storageRows.submit(engine.storage, { ...at, actions: [{ kind: 'insert', row: 'zoo', properties: row }] });
   hold.resolve();
   expect((await before).items.map(({ topic }) => topic)).not.toContain('zoo');
   expect((await lookupList.read(engine, entity)).items.map(({ topic }) => topic)).toContain('zoo');
-  await submit(engine.storage, { ...at, actions: [{ kind: 'delete', row: 'zoo' }] });
+  await storageRows.submit(engine.storage, { ...at, actions: [{ kind: 'delete', row: 'zoo' }] });
   await store.topics.list();
 });
 
@@ -96,7 +94,7 @@ test('a failed read is not kept, and concurrent callers share one read', async (
       return plain.sendRequest(request);
     },
   };
-  const engine = createEngine(openStorage({ connectionString, httpClient }, prefix));
+  const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString, httpClient }, prefix));
   const failures = await Promise.allSettled([lookupList.read(engine, entity), lookupList.read(engine, entity)]);
   expect(failures.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
   isFailing = false;
@@ -108,9 +106,9 @@ test('a failed read is not kept, and concurrent callers share one read', async (
 
 test('a list over the limit is not kept: it is paged over HTTP and rejected elsewhere', async () => {
   const { store } = instance();
-  const engine = createEngine(openStorage({ connectionString }, prefix));
+  const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString }, prefix));
   const app = testApp(import.meta.url, { engine, entities: model.list });
-  const route = createRoutes(model).find(({ name }) => name === 'topics-list') ?? expect.fail('No route.');
+  const route = httpDoor.createRoutes(model).find(({ name }) => name === 'topics-list') ?? expect.fail('No route.');
   const count = 1_001;
   const ids = Array.from({ length: count }, (_, at) => `many${String(at).padStart(4, '0')}`);
   const at = { table: 'topiclist', partition: 'all' };
@@ -119,12 +117,12 @@ test('a list over the limit is not kept: it is paged over HTTP and rejected else
       const properties = { EntityType: 'topics', SourcePartition: topic, SourceRow: 'topic', topic, title: 'Many' };
       return { kind: 'upsert', row: topic, properties } as const;
     });
-    await submit(app.engine.storage, { ...at, actions });
+    await storageRows.submit(app.engine.storage, { ...at, actions });
   }
   const seen: unknown[] = [];
   let pages = 0;
   for (let query: URLSearchParams | undefined = new URLSearchParams('title=Many&select=topic'); query; pages += 1) {
-    const result: RouteResult | undefined = await route.handle(testContext(app, { route, query }));
+    const result: Internal['RouteResult'] | undefined = await route.handle(testContext(app, { route, query }));
     expect(result).toMatchObject({ status: 200 });
     expect(result?.headers).not.toHaveProperty('etag');
     seen.push(...Object(result?.body).items.map(({ topic }: { topic: string }) => topic));
@@ -136,11 +134,11 @@ test('a list over the limit is not kept: it is paged over HTTP and rejected else
   await expect(store.topics.list()).rejects.toMatchObject({ code: 'too-large' });
   // Not kept: each call reads again.
   for (let time = 0; time < 2; time += 1)
-    expect(await explain(() => lookupList.read(app.engine, entity))).toHaveLength(1);
-  await submit(app.engine.storage, { ...at, actions: [{ kind: 'delete', row: String(ids[0]) }] });
+    expect(await storageAccounts.explain(() => lookupList.read(app.engine, entity))).toHaveLength(1);
+  await storageRows.submit(app.engine.storage, { ...at, actions: [{ kind: 'delete', row: String(ids[0]) }] });
   // One is from another test.
-  await submit(app.engine.storage, { ...at, actions: [{ kind: 'delete', row: String(ids[1]) }] });
+  await storageRows.submit(app.engine.storage, { ...at, actions: [{ kind: 'delete', row: String(ids[1]) }] });
   expect((await store.topics.list()).length).toBeLessThanOrEqual(1_000);
-  expect(await explain(() => lookupList.read(app.engine, entity))).toHaveLength(1);
-  expect(await explain(() => lookupList.read(app.engine, entity))).toHaveLength(0);
+  expect(await storageAccounts.explain(() => lookupList.read(app.engine, entity))).toHaveLength(1);
+  expect(await storageAccounts.explain(() => lookupList.read(app.engine, entity))).toHaveLength(0);
 });

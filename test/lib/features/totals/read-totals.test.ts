@@ -1,13 +1,11 @@
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { buildKey, buildKeys } from '../../../../lib/define/keys/key-template.ts';
 import { defineEntity, defineModel, total } from '../../../../lib/define.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
 import { readTotals } from '../../../../lib/features/totals/read-totals.ts';
-import { createTable } from '../../../../lib/storage/provision.ts';
-import { submit } from '../../../../lib/storage/rows.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
+import { defineKeys } from '../../../kit/define.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { storageAccounts, storageRows, storageTables } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
 test('a page of many buckets has fewer groups, and no group is lost', async () => {
@@ -21,20 +19,20 @@ test('a page of many buckets has fewer groups, and no group is lost', async () =
   const [entity] = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [things] }).list;
   const declared = entity?.totals.perDay;
   if (!entity || !declared) throw new Error('The total is declared.');
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-  await createTable(storage, 'thingsperday');
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
+  await storageTables.createTable(storage, 'thingsperday');
   const days = Array.from({ length: 33 }, (_, at) => `day${String(at).padStart(2, '0')}`);
   const properties = { EntityType: 'total', Amounts: JSON.stringify({ count: 1, sum: {}, min: {}, max: {} }) };
   await pMap(
-    buildKeys(declared.partition, {}),
+    defineKeys.buildKeys(declared.partition, {}),
     (partition) => {
-      const rows = days.map((day) => buildKey(declared.totalRow, { day }));
+      const rows = days.map((day) => defineKeys.buildKey(declared.totalRow, { day }));
       const actions = rows.map((row) => ({ kind: 'insert', row, properties }) as const);
-      return submit(storage, { table: 'thingsperday', partition, actions });
+      return storageRows.submit(storage, { table: 'thingsperday', partition, actions });
     },
     { concurrency: 8 },
   );
-  const engine = createEngine(storage);
+  const engine = engineCore.createEngine(storage);
   const first = await readTotals(engine, entity, declared, {}, { top: 1_000 });
   expect(first.items.length).toBeLessThanOrEqual(8_000 / 256);
   const rest = await readTotals(engine, entity, declared, {}, { top: 1_000, after: first.next });

@@ -7,11 +7,10 @@ import {
   interPartitionIndex,
   intraPartitionIndex,
 } from '../../../../lib/define.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { guardModel } from '../../../../lib/operations/model-guard.ts';
-import { dropTable, provision } from '../../../../lib/storage/provision.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { engineCore } from '../../../kit/engine.ts';
+import { operationsModel } from '../../../kit/operations.ts';
+import { storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { openApp } from '../../../open-app.ts';
 import { testStorage } from '../../../storage.ts';
 import { entity, load, type Parts } from '../../define/validate/declarations.ts';
@@ -119,12 +118,12 @@ test('derived fields and conditions never see a group, so that they do not depen
 });
 
 describe('the model guard', () => {
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
   const guard = (split: object) =>
-    guardModel(createEngine(storage), Object.values(deploy(items({ split }))), undefined);
+    operationsModel.guardModel(engineCore.createEngine(storage), Object.values(deploy(items({ split }))), undefined);
   beforeEach(async () => {
-    await dropTable(storage, 'system');
-    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await storageTables.dropTable(storage, 'system');
+    await storageTables.provision(storage, { tables: ['system'], queues: [], containers: [] });
   });
 
   test('accepts a split of stored entities and new fields of a group', async () => {

@@ -1,14 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { omit } from '../../../../lib/base/values.ts';
-import { toSnapshot } from '../../../../lib/define/codec/entity-codec.ts';
-import { joinRows } from '../../../../lib/define/codec/further-rows.ts';
-import { compileFilter } from '../../../../lib/define/codec/query.ts';
-import type { Snapshot } from '../../../../lib/define/declaration/change.ts';
-import { addressOf } from '../../../../lib/define/places/index-entries.ts';
-import { createEngine } from '../../../../lib/engine/engine.ts';
-import { planPartition } from '../../../../lib/engine/write/plan.ts';
 import {
   type DeclaredEntity,
   defineEntity,
@@ -16,11 +8,13 @@ import {
   intraPartitionIndex,
   type Values,
 } from '../../../../lib/index.ts';
-import { guardModel } from '../../../../lib/operations/model-guard.ts';
-import { dropTable, provision } from '../../../../lib/storage/provision.ts';
-import type { Properties, Row } from '../../../../lib/storage/rows.ts';
-import { openStorage } from '../../../../lib/storage/storage.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { baseValues } from '../../../kit/base.ts';
+import { defineCodec, definePlaces } from '../../../kit/define.ts';
+import { engineCore, engineWrite } from '../../../kit/engine.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { operationsModel } from '../../../kit/operations.ts';
+import { type Properties, type Row, storageAccounts, storageTables } from '../../../kit/storage.ts';
 import { sampleRuns } from '../../../points.ts';
 import { testStorage } from '../../../storage.ts';
 import { entity, load, type Parts } from '../../define/validate/declarations.ts';
@@ -46,19 +40,19 @@ const key = { office: 'Oslo', surveyId: '1' };
 function stored() {
   const rows = new Map<string, Properties>();
   let etag = 0;
-  const read = (): Snapshot => {
-    const address = addressOf(wide, key);
+  const read = (): Internal['Snapshot'] => {
+    const address = definePlaces.addressOf(wide, key);
     const all = [...rows].map(([row, properties]): Row => ({ ...address, row, etag: `${etag}`, properties }));
     const own = all.find(({ row }) => row === address.row);
     if (!own) return { state: 'absent' };
-    const { row, lost } = joinRows(wide, own, all, ['wide']);
+    const { row, lost } = defineCodec.joinRows(wide, own, all, ['wide']);
     expect(lost).toEqual([]);
-    return toSnapshot(wide, row);
+    return defineCodec.toSnapshot(wide, row);
   };
   const write = (after: Values) => {
     etag += 1;
-    const change = { entity: wide, address: addressOf(wide, key), before: read(), after };
-    const { actions } = planPartition([change], new Map(), { writeId: `w${etag}`, now: 0 });
+    const change = { entity: wide, address: definePlaces.addressOf(wide, key), before: read(), after };
+    const { actions } = engineWrite.planPartition([change], new Map(), { writeId: `w${etag}`, now: 0 });
     for (const { action } of actions)
       if (action.kind === 'delete') expect(rows.delete(action.row), action.row).toBe(true);
       else if ('properties' in action) rows.set(action.row, action.properties);
@@ -93,7 +87,7 @@ describe('a wide entity', () => {
     entity.write(all);
     expect(entity.write({ ...all, a1: 'y' })).toEqual(['replace 1']);
     expect(entity.write({ ...all, a1: 'y', a1000: 'y' })).toEqual(['replace 1', 'upsert 1!-wide4']);
-    const left = omit(all, ['a1000']);
+    const left = baseValues.omit(all, ['a1000']);
     expect(entity.write({ ...left, a1: 'y' })).toEqual(['replace 1', 'upsert 1!-wide4']);
     expect(entity.write({ ...left, a1: 'y', title: 'New' })).toEqual(['replace 1', 'upsert 1!-wide4']);
   });
@@ -214,18 +208,19 @@ describe('a declaration is rejected', () => {
 });
 
 test('only key fields are filters, because storage has the others in any row', () => {
-  expect(compileFilter(wide, { surveyId: '1' })).toHaveLength(1);
-  expect(() => compileFilter(wide, { a1: 'x' })).toThrow(/further row/);
+  expect(defineCodec.compileFilter(wide, { surveyId: '1' })).toHaveLength(1);
+  expect(() => defineCodec.compileFilter(wide, { a1: 'x' })).toThrow(/further row/);
 });
 
 describe('the model guard', () => {
-  const storage = openStorage({ connectionString: testStorage(import.meta.url) });
-  const guard = (over: Parts) => guardModel(createEngine(storage), Object.values(deploy(surveys(over))), undefined);
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
+  const guard = (over: Parts) =>
+    operationsModel.guardModel(engineCore.createEngine(storage), Object.values(deploy(surveys(over))), undefined);
   const schema = z.object({ office: z.string(), surveyId: z.string(), title: z.string().optional() });
 
   test('accepts that an entity becomes wide, and rejects the reverse', async () => {
-    await dropTable(storage, 'system');
-    await provision(storage, { tables: ['system'], queues: [], containers: [] });
+    await storageTables.dropTable(storage, 'system');
+    await storageTables.provision(storage, { tables: ['system'], queues: [], containers: [] });
     await guard({ schema, wide: false });
     await guard({ schema, wide: true });
     await expect(guard({ schema, wide: false })).rejects.toThrow(/it was wide; the fields in its further rows/);

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import type { RequestContext } from '../../../../lib/http/route.ts';
 import { healthRoute } from '../../../../lib/http/routes/health-route.ts';
-import { openStorage, type Storage } from '../../../../lib/storage/storage.ts';
 import { createMemoryStorage } from '../../../../lib/testing/index.ts';
+import type { RequestContext } from '../../../kit/http.ts';
+import { type Storage, storageAccounts } from '../../../kit/storage.ts';
 import { createAccounts, NAMES } from '../../storage/several-accounts.ts';
 
 const check = (storage: Storage) => {
@@ -29,11 +29,11 @@ test('names the storage account that is away, while the others respond', async (
 
 test('names no account if there is only one', async () => {
   const memory = createMemoryStorage();
-  const { status, body } = await check(openStorage(memory));
+  const { status, body } = await check(storageAccounts.openStorage(memory));
   expect(status).toBe(200);
   expect(Object.keys(body as object)).toEqual(['status', 'storage', 'declaration', 'settings', 'resources']);
   memory.intercept = () => {
     throw new Error('The account is away.');
   };
-  expect(await check(openStorage(memory))).toMatchObject({ status: 503, body: { status: 'degraded' } });
+  expect(await check(storageAccounts.openStorage(memory))).toMatchObject({ status: 503, body: { status: 'degraded' } });
 });

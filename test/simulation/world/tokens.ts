@@ -1,5 +1,5 @@
 import { createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
-import type { IdentityProvider } from '../../lib/access/token.ts';
+import type { IdentityProvider } from '../../../lib/index.ts';
 
 /** An identity provider whose keys are in this process. */
 

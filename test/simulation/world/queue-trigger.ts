@@ -1,6 +1,6 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import type { DequeuedMessageItem } from '@azure/storage-queue';
-import { openStorage } from '../../lib/storage/storage.ts';
+import { storageAccounts } from '../../kit/storage.ts';
 import { currentChance, currentProcess, VirtualTimer, wait } from './virtual-world.ts';
 
 /**
@@ -32,7 +32,7 @@ export function startQueueTrigger(
   target: { readonly queue: string },
   { account, canReceive, invoke }: Trigger,
 ): () => void {
-  const storage = openStorage(account);
+  const storage = storageAccounts.openStorage(account);
   const [queue, poison] = [storage.queue(target.queue), storage.queue(`${target.queue}-poison`)];
   const longestPollMs = currentChance().pick(LONGEST_POLLS_MS);
   let isStopped = false;

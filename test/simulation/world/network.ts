@@ -6,7 +6,7 @@ import {
   type PipelineResponse,
   RestError,
 } from '@azure/core-rest-pipeline';
-import { createMemoryStorage } from '../../lib/testing/memory-storage.ts';
+import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import type { Chance } from './chance.ts';
 import { currentChance, elapsed, runIn, trueTime, type VirtualProcess, VirtualTimer, wait } from './virtual-world.ts';
 

@@ -4,7 +4,7 @@ import { createTimerQueue } from './virtual-timers.ts';
 
 /**
  * Virtual time and chance of everything in this process. `virtual-globals.ts` lets `Date`, timers, random numbers and the like come from
- * here, and must be loaded before everything else: `node --import ./test/kit/virtual-globals.ts`.
+ * here, and must be loaded before everything else: `node --import ./test/simulation/world/virtual-globals.ts`.
  */
 
 /** A process of the simulated app. Its timers and replies vanish if it is killed. */

@@ -1,4 +1,4 @@
-import { compileSchedule } from '../../local/host/schedule.ts';
+import { compileSchedule } from '../../../local/host/schedule.ts';
 import type { AppProcess } from './app-process.ts';
 import type { Chance } from './chance.ts';
 import { runIn, trueTime, wait } from './virtual-world.ts';

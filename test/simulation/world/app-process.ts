@@ -5,10 +5,9 @@ import {
   InvocationContext,
   type InvocationContextInit,
 } from '@azure/functions';
-import type { LinkedModel } from '../../lib/define/define-model.ts';
-import { type FunctionsApp, registerFunctions } from '../../lib/register-functions.ts';
-import { createRowkey } from '../../lib/rowkey.ts';
-import { decodePath, encodePath } from '../../local/host/route.ts';
+import { createRowkey, type FunctionsApp, registerFunctions } from '../../../lib/index.ts';
+import { decodePath, encodePath } from '../../../local/host/route.ts';
+import type { LinkedModel } from '../../kit/define.ts';
 import { createChance } from './chance.ts';
 import type { Network } from './network.ts';
 import { startQueueTrigger } from './queue-trigger.ts';

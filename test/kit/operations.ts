@@ -1,0 +1,82 @@
+import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
+import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
+import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
+import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
+import { guardModel } from '../../lib/operations/model-guard.ts';
+import {
+  markBuilt,
+  readRekey,
+  readShapes,
+  startMoves as startMovesToKey,
+  startRekey,
+} from '../../lib/operations/model-record.ts';
+import { abortMoves, cleanUp, moveBack, moveSlots, resumeMoves } from '../../lib/operations/move-slots.ts';
+import { becomeMover } from '../../lib/operations/mover-hold.ts';
+import { readAccountStates, readQueueStates } from '../../lib/operations/overview.ts';
+import {
+  findOwner,
+  layersIn,
+  planBalance,
+  readPlacement,
+  severalAccounts,
+  slotsIn,
+  stateIn,
+} from '../../lib/operations/placement.ts';
+import { createRekey, rekeyPage } from '../../lib/operations/rekey.ts';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { rewrapEntities } from '../../lib/operations/rewrap.ts';
+import { asMover, legsOf, MOVE_TIMING, startMoves } from '../../lib/operations/slot-mover.ts';
+import { canVerify, verifyPage } from '../../lib/operations/verify.ts';
+
+export type { MoveTiming } from '../../lib/operations/slot-mover.ts';
+export { VerifyPosition } from '../../lib/operations/verify.ts';
+
+/** Moves of slots between accounts (lib/operations). */
+export const operationsMove = {
+  MOVE_TIMING,
+  abortMoves,
+  arrangeLayers,
+  asMover,
+  becomeMover,
+  cleanUp,
+  findOwner,
+  layersIn,
+  legsOf,
+  moveBack,
+  moveSlots,
+  planBalance,
+  planLayers,
+  planToLayer0,
+  readPlacement,
+  resumeMoves,
+  severalAccounts,
+  slotsIn,
+  startMoves,
+  stateIn,
+} as const;
+
+/** The recorded model, its resources, and re-keys (lib/operations). */
+export const operationsModel = {
+  createRekey,
+  guardModel,
+  markBuilt,
+  readRekey,
+  readShapes,
+  rekeyPage,
+  resourcesOf,
+  rewrapEntities,
+  startMoves: startMovesToKey,
+  startRekey,
+} as const;
+
+/** The consistency check and the audit log (the rest of lib/operations). */
+export const operationsCheck = {
+  canVerify,
+  cleanUpIndex,
+  collectOrphans,
+  createAuditLog,
+  readAccountStates,
+  readChanges,
+  readQueueStates,
+  verifyPage,
+} as const;
