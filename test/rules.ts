@@ -8,7 +8,7 @@ import { startVitest } from 'vitest/node';
 import { startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
-import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules } from './model/rules.ts';
+import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules, toPattern } from './model/rules.ts';
 import { PROMISES } from './mutation/promises.ts';
 import { PATIENCE_MS } from './patience.ts';
 import { seedOfRun } from './seed.ts';
@@ -47,7 +47,7 @@ async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<stri
       reporters: [],
       // The cache has the code without the cut.
       fsModuleCache: false,
-      testNamePattern: `(^|> )${title.replace(/[^\w ]/g, '\\$&')}$`,
+      testNamePattern: `(^|> )${toPattern(title)}$`,
       testTimeout: PATIENCE_MS,
       hookTimeout: PATIENCE_MS,
       expect: { poll: { timeout: PATIENCE_MS / 2, interval: 50 } },
@@ -59,7 +59,7 @@ async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<stri
   const run = tests.filter((test) => test.result().state !== 'skipped');
   const errors = run.flatMap((test) => test.result().errors ?? []).map(({ message, diff }) => `${message}\n${diff}`);
   await vitest.close();
-  if (run.length !== 1) return `${run.length} tests have the title "${title}"; expected one.`;
+  if (run.length === 0) return `No test of ${file} has the title "${title}".`;
   return stripVTControlCharacters(errors.join('\n')).replaceAll('\\"', '"');
 }
 

@@ -3,6 +3,8 @@ import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { RULES } from '../../test/model/rules.ts';
+import { PROMISES } from '../../test/mutation/promises.ts';
 import { run } from '../cli/command.ts';
 
 const LIST = new URL('../../docs/checklist.yaml', import.meta.url);
@@ -49,16 +51,22 @@ export function recommendationsOf(documents: readonly Document[]): Recommendatio
 }
 
 const STATUSES = ['done', 'not-applicable', 'not-done'] as const;
+/** The recommendations that `npm run rules` and `npm run promises` take out of the code. */
+const PROVEN: ReadonlySet<string> = new Set(
+  [...RULES, ...PROMISES].flatMap(({ recommendations = [] }) => recommendations),
+);
+
+/** The cells of a row with counts: those that are done, how many of them are proven, and the others. */
+function countRow(name: string, all: readonly Recommendation[]): string {
+  const [done, ...others] = STATUSES.map((status) => all.filter((one) => one.status === status).length);
+  return `| ${[name, done, all.filter(({ id }) => PROVEN.has(id)).length, ...others, all.length].join(' | ')} |`;
+}
 
 /** Returns the text of docs/checklist.md. */
 export function formatChecklist(documents: readonly Document[]): string {
-  const counts = documents.map((document) => {
-    const all = recommendationsOf([document]);
-    const numbers = STATUSES.map((status) => all.filter((one) => one.status === status).length);
-    return `| [${document.document}](#${toAnchor(document.document)}) | ${[...numbers, all.length].join(' | ')} |`;
-  });
-  const all = recommendationsOf(documents);
-  const totals = STATUSES.map((status) => all.filter((one) => one.status === status).length);
+  const counts = documents.map((document) =>
+    countRow(`[${document.document}](#${toAnchor(document.document)})`, recommendationsOf([document])),
+  );
   return `# Checklist of Microsoft's recommendations
 
 Every recommendation of the documents that Rowkey implements, in our words, under the heading where the document makes it. A recommendation that several
@@ -66,13 +74,14 @@ documents or sections make is listed once. \`npm run checklist\` writes this pag
 test named here exists.
 
 - **done**: Rowkey does this. The files do it, and the tests fail if it stops.
+- **proven**: \`npm run promises\` or \`npm run rules\` takes this out of the code, and demands that one of the tests fails.
 - **not applicable**: the recommendation is about another service or language, or a decision of whoever declares the model.
 - **not done**: Rowkey does not do this, or does it only in part, or no test holds it.
 
-| Document | done | not applicable | not done | all |
-|---|---:|---:|---:|---:|
+| Document | done | proven | not applicable | not done | all |
+|---|---:|---:|---:|---:|---:|
 ${counts.join('\n')}
-| **All** | ${[...totals, all.length].join(' | ')} |
+${countRow('**All**', recommendationsOf(documents))}
 
 ${documents.map(formatDocument).join('\n')}`;
 }
@@ -92,8 +101,9 @@ ${rows.join('\n')}
 `;
 }
 
-function formatStatus({ status, files, tests, note }: Recommendation): string {
-  const parts = [`**${status.replace('-', ' ')}**${note === undefined ? '' : `: ${toCell(note)}`}`];
+function formatStatus({ id, status, files, tests, note }: Recommendation): string {
+  const mark = PROVEN.has(id) ? ', **proven**' : '';
+  const parts = [`**${status.replace('-', ' ')}**${mark}${note === undefined ? '' : `: ${toCell(note)}`}`];
   if (files.length > 0) parts.push(files.map((file) => `[${file.split('/').at(-1)}](../${file})`).join(', '));
   if (tests.length > 0)
     parts.push(

@@ -5,6 +5,8 @@ import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../..
 import { formatProblems } from '../../local/commands/problems.ts';
 import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
+import { RULES } from '../model/rules.ts';
+import { PROMISES } from '../mutation/promises.ts';
 
 const pages = globSync(['*.md', 'docs/*.md']);
 
@@ -143,6 +145,18 @@ describe('docs/checklist.yaml', () => {
     const named = recommendations.flatMap(({ id, tests }) => tests.map((name) => ({ id, name })));
     const missing = named.filter(({ name }) => countTests(name) !== 1).map(({ id, name }) => `${id}: ${name}`);
     expect(missing, hint).toEqual([]);
+  });
+
+  test('has each proven recommendation as done, with the test that proves it', () => {
+    const wrong = [...RULES, ...PROMISES].flatMap(({ recommendations: rows = [], test }) =>
+      rows.filter((row) => {
+        const { status, tests } = recommendations.find(({ id }) => id === row) ?? {};
+        // A case of a table of tests is cited by its own name.
+        const isCited = tests?.map(toTest).some(({ file, title }) => file === test[0] && test[1].includes(title));
+        return status !== 'done' || !isCited;
+      }),
+    );
+    expect(wrong, hint).toEqual([]);
   });
 
   test('is what docs/checklist.md shows', () => {

@@ -3,14 +3,13 @@ import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkTypes } from '../check-types.ts';
 import { PROMISES } from '../mutation/promises.ts';
-import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules } from './rules.ts';
+import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules, toPattern } from './rules.ts';
 
 const page = readFileSync(PAGE, 'utf8');
 
 /** The texts in a file that are the title of a test. `describe > title` tells apart the tests that have one title. */
 function findTitles(file: string, title: string): string[] {
   const texts = [...readFileSync(file, 'utf8').matchAll(/(['`])((?:(?!\1).)+)\1,/g)].map(([, , text = '']) => text);
-  const toPattern = (text: string) => text.replace(/[^\w %]/g, '\\$&').replaceAll('%s', '.+');
   return texts.filter((text) => text !== '%s' && new RegExp(`(^| > )${toPattern(text)}$`).test(title));
 }
 

@@ -27,6 +27,8 @@ export interface Cut {
   readonly test: readonly [file: string, title: string];
   /** A part of the test's error: the difference. */
   readonly finds: string;
+  /** The ids of recommendations in docs/checklist.yaml that are the same promise. Each cites the test. */
+  readonly recommendations?: readonly string[];
 }
 
 export interface Rule extends Cut {
@@ -46,6 +48,7 @@ export const RULES: readonly Rule[] = [
   {
     row: 'intent before claim',
     without: 'A writer claims before it sends its intent',
+    recommendations: ['d-order'],
     file: WRITE,
     edits: [
       ['  const intent = await announce(engine, table, planned.plan, writeId);\n', ''],
@@ -96,6 +99,7 @@ export const RULES: readonly Rule[] = [
   {
     row: 'index entries before the second read',
     without: 'The reconciler reads the entity again before it writes index entries',
+    recommendations: ['p-evt-order'],
     file: RECONCILE,
     edits: [
       [
@@ -376,6 +380,11 @@ export function removeRule({ without, file, edits }: Pick<Cut, 'without' | 'file
       );
     return text.replace(old, () => replacement);
   }, source);
+}
+
+/** A pattern for a title. `%s` and its like, in the title of a test with several cases, stand for any text. */
+export function toPattern(title: string): string {
+  return title.replaceAll(/[^\w %]/g, '\\$&').replaceAll(/%[a-z]/g, '.+');
 }
 
 /** The table of docs/consistency.md. */

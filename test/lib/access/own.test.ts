@@ -49,7 +49,7 @@ test('finds nothing by a former email, even while its index entry exists', async
   await engineWrite.createEntity(world.engine, employees, one);
   await world.settle();
   const email = `${randomUUID()}@contoso.com`;
-  await engineWrite.patchEntity(world.engine, employees, one, { email });
+  await engineWrite.patchEntity(world.queued, employees, one, { email });
   // No message is handled: the index is as before.
   await expect(own({ email: one.email })).rejects.toMatchObject({ code: 'not-found' });
   expect(await own({ email })).toMatchObject({ employeeId: one.employeeId });
@@ -59,7 +59,7 @@ test('finds nothing after a delete, even while the index entry exists', async ()
   const one = somebody();
   await engineWrite.createEntity(world.engine, employees, one);
   await world.settle();
-  await engineWrite.deleteEntity(world.engine, employees, one);
+  await engineWrite.deleteEntity(world.queued, employees, one);
   await expect(own({ email: one.email })).rejects.toMatchObject({ code: 'not-found' });
 });
 

@@ -68,8 +68,15 @@ describe('a failing message', () => {
   });
 
   test('is recorded immediately if another attempt is pointless', async () => {
-    await engineConsume.handleMessage(engine, message(), log, fail(new baseValues.NeverSucceeds('It is nonsense.')));
-    expect((await listPoison(engine, { limit: 10 })).items).toHaveLength(1);
+    const errors = [
+      new baseValues.NeverSucceeds('It is nonsense.'),
+      new RowkeyError('invalid-input', 'A value is wrong.'),
+      new RowkeyError('too-large', 'A row is too large.'),
+    ];
+    for (const [index, error] of errors.entries())
+      await engineConsume.handleMessage(engine, message({ id: String(index) }), log, fail(error));
+    const { items } = await listPoison(engine, { limit: 10 });
+    expect(items.map(({ reason }) => reason).sort()).toEqual(errors.map((error) => error.message).sort());
   });
 
   test('leaves no value and no SDK message in the log or in the error that the host logs', async () => {

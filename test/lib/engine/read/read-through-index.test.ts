@@ -259,6 +259,26 @@ test.each(['everything', 'keys'] as const)(
   },
 );
 
+test('entities whose partition key is a hash are listed in the order of another value', async () => {
+  const { spread } = deploy(
+    defineEntity('spread', {
+      schema: z.object({ id: z.string(), name: z.string() }),
+      table: 'spread',
+      key: { partition: '{id#}', row: '{id}' },
+      indexes: {
+        name: interPartitionIndex({ table: 'spreadbyname', partition: 'all', row: '{name}_{id}', copies: 'keys' }),
+      },
+      access: { read: ['hr'], write: ['hr'] },
+    }),
+  );
+  const { engine } = await openWorld(import.meta.url, [spread]);
+  const all = ['c', 'a', 'b'].map((name, at) => ({ id: String(at), name }));
+  for (const values of all) await engineWrite.createEntity(engine, spread, values);
+  expect(new Set(all.map((values) => definePlaces.addressOf(spread, values).partition)).size).toBe(all.length);
+  const { items } = await readByCopies(engine, spread, spread.indexes.name as InterPartitionIndex, {}, { top: 10 });
+  expect(items.map(({ name }) => name)).toEqual(['a', 'b', 'c']);
+});
+
 test('rows of other indexes within a range are not returned', async () => {
   const all = ['id1', 'id2', 'id3'].map((id, at) => ({ shelf: 's', id, size: 'ABC'[at] as string }));
   for (const values of all) await engineWrite.createEntity(world.engine, headless, values);
