@@ -9,7 +9,7 @@ import { MUTANTS, type Mutant } from './mutants.ts';
 
 /**
  * `npm run simulate-mutants`: leaves out each rule of the protocol and each mending, demands that the simulation finds it, and writes the
- * table of docs/consistency.md. `npm run simulate-mutants -- TEXT` runs those whose name has the text, and writes nothing.
+ * table of docs/consistency.md. `npm run simulate-mutants -- TEXT` runs those whose name has the text, and writes their rows.
  */
 
 const PAGE = 'docs/consistency.md';
@@ -46,11 +46,11 @@ async function findAll(
     const found = await find(mutant, { minutes, seed });
     all.push(found);
     console.log(toLine(found));
+    writeRow(found);
   }
   const missed = all.filter(({ seed: by }) => by === undefined);
   console.log(`${all.length - missed.length} of ${all.length} are found.`);
   if (missed.length > 0) process.exitCode = 1;
-  if (part === undefined && skip === 0) writeTable(all);
 }
 
 async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: number }): Promise<Found> {
@@ -89,16 +89,15 @@ function toLine({ mutant, seed, seeds, minutes, what }: Found): string {
     : `found: ${mutant.without}, by seed ${seed} in ${took}: ${what.slice(0, 300)}`;
 }
 
-function writeTable(all: readonly Found[]): void {
-  const rows = all.map(
-    ({ mutant, seed, seeds, minutes }) =>
-      `| ${mutant.without} | ${seed ?? `none of ${seeds}`} | ${minutes.toFixed(1)} |`,
+/** Writes the row of a mutant, and keeps those of the others that there still are. */
+function writeRow({ mutant, seed, seeds, minutes }: Found): void {
+  const [before = '', rest = ''] = readFileSync(PAGE, 'utf8').split(BEGIN);
+  const [former = '', after = ''] = rest.split(END);
+  const row = `| ${mutant.without} | ${seed ?? `none of ${seeds}`} | ${minutes.toFixed(1)} |`;
+  const rows = MUTANTS.map(({ without }) =>
+    without === mutant.without ? row : former.split('\n').find((line) => line.startsWith(`| ${without} |`)),
   );
-  const table = [
-    '| Without the rule | Seed that finds it | Minutes of processor time |',
-    '|---|---:|---:|',
-    ...rows,
-  ].join('\n');
-  const [before, rest = ''] = readFileSync(PAGE, 'utf8').split(BEGIN);
-  writeFileSync(PAGE, `${before}${BEGIN}\n${table}\n\n${END}${rest.split(END)[1] ?? ''}`);
+  const head = ['| Without the rule | Seed that finds it | Minutes of processor time |', '|---|---:|---:|'];
+  const table = [...head, ...rows.filter((line) => line !== undefined)].join('\n');
+  writeFileSync(PAGE, `${before}${BEGIN}\n${table}\n\n${END}${after}`);
 }

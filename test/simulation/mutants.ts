@@ -39,5 +39,30 @@ export const MUTANTS: readonly Mutant[] = [
     file: 'lib/storage/fence-rows.ts',
     edits: [['  if (id === undefined) return false;', '  return id !== undefined;']],
   },
+  {
+    without: 'A mover waits for no write that was sent with an earlier map',
+    file: 'lib/operations/slot-mover.ts',
+    edits: [['      await waitUntil(mover, startedAt + leaseMs + mover.grantedForMs + lateMs);\n', '']],
+  },
+  {
+    without: 'A mover does not copy again what was written while it copied',
+    file: 'lib/operations/slot-mover.ts',
+    edits: [['const isCopied = isClosed || (await copyOpened(mover, leg, true));', 'const isCopied = true;']],
+  },
+  {
+    without: 'A mover hands partitions over without a seal',
+    file: 'lib/operations/slot-mover.ts',
+    edits: [['        if (isLast) await sealPartition(source, id, opened);\n', '']],
+  },
+  {
+    without: 'A repair of a contribution keeps the total that was counted with the wrong one',
+    file: 'lib/features/totals/total-upkeep.ts',
+    edits: [
+      [
+        'const isRepair = changes.some(({ action, request }) => action && request.isRepair);',
+        'const isRepair = false;',
+      ],
+    ],
+  },
   ...RULES,
 ];

@@ -25,7 +25,7 @@ export async function workOnAccounts(
     readonly options: Internal['MoveOptions'];
   },
 ): Promise<void> {
-  const choose = async () => [{ slots: await chooseSlots(storage, options.resources.tables, chance), to }];
+  const choose = async () => [await chooseSlots(storage, options.resources.tables, { to, chance })];
   switch (work) {
     case 'move':
       await operationsMove.moveSlots(storage, await choose(), options);
@@ -47,19 +47,27 @@ export async function workOnAccounts(
   }
 }
 
-/** Some slots with partitions, and some without. */
-async function chooseSlots(storage: Storage, tables: readonly string[], chance: Chance): Promise<string[]> {
-  const accounts = operationsMove.severalAccounts(storage);
-  const slots = new Set<string>();
-  for (const account of accounts.list)
+/** Some slots with partitions, and some without. If no other account has a partition, the slots of `to` are for another one. */
+async function chooseSlots(
+  storage: Storage,
+  tables: readonly string[],
+  { to, chance }: { readonly to: string; readonly chance: Chance },
+): Promise<{ readonly slots: string[]; readonly to: string }> {
+  const { list } = operationsMove.severalAccounts(storage);
+  const found = new Map(list.map(({ name }) => [name, new Set<string>()]));
+  for (const account of list)
     for (const table of tables) {
       const pages = account.table(table).listEntities().byPage({ maxPageSize: 500 });
       for (const { partitionKey = '' } of (await pages.next()).value ?? [])
-        slots.add(storageSlots.slotOf(partitionKey));
+        found.get(account.name)?.add(storageSlots.slotOf(partitionKey));
     }
-  const share = chance.next();
-  return [
-    ...[...slots].filter(() => chance.isTrue(share)),
-    ...Array.from({ length: EMPTY_SLOTS }, () => storageSlots.slotAt(chance.below(storageSlots.SLOTS))),
-  ];
+  const others = list.map(({ name }) => name).filter((name) => name !== to);
+  const isElsewhere = others.some((name) => (found.get(name)?.size ?? 0) > 0);
+  const sources = isElsewhere ? others : [to];
+  const share = chance.pick([0.1, 0.5, 1]);
+  const slots = sources.flatMap((name) => [...(found.get(name) ?? [])]).filter(() => chance.isTrue(share));
+  return {
+    slots: [...slots, ...Array.from({ length: EMPTY_SLOTS }, () => storageSlots.slotAt(chance.below(storageSlots.SLOTS)))],
+    to: isElsewhere ? to : chance.pick(others),
+  };
 }

@@ -9,7 +9,13 @@ import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
 
 /** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
 export type Event =
-  | { readonly do: 'write'; readonly client: number; readonly step: Step }
+  | {
+      readonly do: 'write';
+      readonly client: number;
+      readonly step: Step;
+      /** Milliseconds after the next request of an operator to the table, instead of the planned time. */
+      readonly afterOperatorMs?: number;
+    }
   | { readonly do: 'read'; readonly client: number; readonly of: string; readonly key: Values }
   | { readonly do: 'kill'; readonly process: number }
   | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
@@ -61,6 +67,13 @@ const BEGIN_MS = 5_000;
 const GROW_MS = 4_000;
 /** Within the 20 seconds that the protocol leaves for pauses, the way of a request and clocks. */
 const LONGEST_PAUSE_MS = 9_000;
+/** Writes of an entity that exists. */
+const CHANGES: ReadonlySet<string> = new Set(['put', 'update', 'merge']);
+/** A move waits for 40 seconds before it copies rows, and works for some before and after. */
+const MOVE_ENDS_MS = 38_000;
+/** A move copies small tables within this time. */
+const MOVE_COPIES_MS = 1_500;
+const MOVE_WRITES = 12;
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
@@ -106,10 +119,25 @@ function chooseUser(events: readonly Planned[], chance: Chance): string {
 function chooseFaults(chance: Chance): NetworkFaults {
   if (chance.isTrue(0.15)) return NO_FAULTS;
   const some = Object.keys(NO_FAULTS).map((name) => {
-    const often = chance.pick([0.004, 0.012, 0.04]);
+    // What only takes long spoils no other fault.
+    const often = chance.pick(name === 'held' ? [0.02, 0.06, 0.2] : [0.004, 0.012, 0.04]);
     return [name, chance.isTrue(0.5) ? often : 0];
   });
   return Object.fromEntries(some) as unknown as NetworkFaults;
+}
+
+/** A write of another client at about the same time: of the same entity, or of another one with the same values. */
+function rivalOf(step: Step, steps: readonly Step[], chance: Chance): Step | undefined {
+  const others = steps.filter((other) => other.of === step.of && other !== step);
+  if (step.key && (CHANGES.has(step.do) || step.do === 'delete')) {
+    const changes = others.filter((other) => CHANGES.has(other.do) || other.do === 'delete');
+    return changes.length > 0 ? { ...chance.pick(changes), key: step.key } : undefined;
+  }
+  const creations = others.filter((other) => other.do === step.do && other.values);
+  if (step.do !== 'create' || creations.length === 0) return undefined;
+  // One of their key fields is that of another entity.
+  const fields = Object.entries(chance.pick(creations).values ?? {});
+  return { ...step, values: { ...step.values, ...Object.fromEntries(fields.slice(0, 1 + chance.below(2)).slice(-1)) } };
 }
 
 function eventsOf(
@@ -125,6 +153,7 @@ function eventsOf(
   const [round] = roundsOf(model, { seed, writes: writes * ROUNDS });
   const steps = respell(round?.steps ?? [], createChance(seed, 'spelling')).filter((step) => step.do !== 'settle');
   const bursts = Array.from({ length: BURSTS }, () => BEGIN_MS + swarm.next() * WITHIN_MS);
+  const hasRivals = swarm.isTrue(0.5);
   const seen: { readonly of: string; readonly key: Values }[] = [];
   const events: { at: number; event: Event }[] = [];
   steps.forEach((step, index) => {
@@ -134,6 +163,12 @@ function eventsOf(
     const client = chance.below(CLIENTS);
     events.push({ at, event: { do: 'write', client, step } });
     if (step.key && !['deleteRange'].includes(step.do)) seen.push({ of: step.of, key: step.key });
+    const rival = hasRivals && chance.isTrue(0.5) ? rivalOf(step, steps, chance) : undefined;
+    if (rival) {
+      const rivalAt = at + chance.pick([0, 2, 10, 30, 100]) * chance.next();
+      const other = (client + 1 + chance.below(CLIENTS - 1)) % CLIENTS;
+      events.push({ at: rivalAt, event: { do: 'write', client: other, step: rival } });
+    }
     if (seen.length === 0 || chance.isTrue(0.4)) return;
     const readAt = chance.isTrue(0.5) ? at + chance.between(0, 500) : BEGIN_MS + chance.next() * WITHIN_MS;
     events.push({ at: readAt, event: { do: 'read', client: chance.below(CLIENTS), ...chance.pick(seen) } });
@@ -156,13 +191,28 @@ function eventsOf(
     happen(1, (chance) => ({ do: 'away', account: chance.below(accounts), forMs: chance.pick(AWAY_MS) }));
   if (accounts > 1) {
     if (swarm.isTrue(0.4)) events.push({ at: GROW_MS, event: { do: 'grow' } });
-    if (swarm.isTrue(0.7))
+    if (swarm.isTrue(0.85))
       happen(1 + swarm.below(4), (chance) => {
         const work = chance.pick(ACCOUNT_WORKS);
         const dies = chance.isTrue(0.3) && work !== 'abort';
         const diesAfterMs = dies ? chance.between(100, 60_000) : undefined;
         return { do: 'operate', work, to: chance.below(accounts), diesAfterMs };
       });
+  }
+  // Writes beside the end of each move.
+  for (const { at, event } of events.filter((one) => one.event.do === 'operate' && one.event.work === 'move')) {
+    const chance = createChance(seed, 'beside', events.length);
+    const changes = steps.filter((step) => CHANGES.has(step.do));
+    for (let times = event.do === 'operate' && changes.length > 0 ? MOVE_WRITES : 0; times > 0; times -= 1) {
+      const afterOperatorMs = chance.next() * MOVE_COPIES_MS;
+      const write = {
+        do: 'write',
+        client: chance.below(CLIENTS),
+        step: chance.pick(changes),
+        afterOperatorMs,
+      } as const;
+      events.push({ at: at + MOVE_ENDS_MS, event: write });
+    }
   }
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
   return events

@@ -63,6 +63,8 @@ const QUIET_POLL_MS = 10_000;
 /** The lease of a mover that has died lasts for less. */
 const RESUME_AFTER_MS = 60_000;
 const RESUMES = 5;
+/** What a writer waits for if no operator comes. */
+const MOVE_WITHIN_MS = 15_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
@@ -191,6 +193,10 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const { step, client } = event;
         const entity = model.list.find(({ name }) => name === step.of);
         if (!entity) return;
+        if (event.afterOperatorMs !== undefined) {
+          await network.passOperator(entity.table, MOVE_WITHIN_MS);
+          await wait(event.afterOperatorMs);
+        }
         const begun = elapsed();
         rules?.noteWrite(step, begun);
         const outcome = await callers[client]?.write(entity, step);

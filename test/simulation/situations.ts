@@ -2,8 +2,9 @@ import { ACCOUNT_WORKS } from './operators.ts';
 
 /** What generated worlds have to reach. If they do not, change the plan of worlds and not this list. */
 export const SITUATIONS: readonly string[] = [
-  ...['lost', 'replyLost', 'late', 'slow', 'throttled', 'failed'].map((fate) => `request ${fate}`),
-  'request late, right behind another',
+  ...['lost', 'replyLost', 'late', 'held', 'slow', 'throttled', 'failed'].map((fate) => `request ${fate}`),
+  'request right behind another',
+  'request right behind an operator',
   'process killed',
   'process paused',
   'account away',

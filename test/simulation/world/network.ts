@@ -20,6 +20,8 @@ export interface NetworkFaults {
   readonly replyLost: number;
   /** The sender loses the connection, and the request is executed later. */
   readonly late: number;
+  /** The request takes long to arrive. */
+  readonly held: number;
   /** The reply takes long. */
   readonly slow: number;
   /** Storage is too busy to execute the request. */
@@ -27,7 +29,7 @@ export interface NetworkFaults {
   /** Storage fails before or after it executed the request. */
   readonly failed: number;
 }
-export const NO_FAULTS: NetworkFaults = { lost: 0, replyLost: 0, late: 0, slow: 0, throttled: 0, failed: 0 };
+export const NO_FAULTS: NetworkFaults = { lost: 0, replyLost: 0, late: 0, held: 0, slow: 0, throttled: 0, failed: 0 };
 
 interface NetworkOptions {
   readonly accounts: readonly string[];
@@ -35,6 +37,12 @@ interface NetworkOptions {
   readonly log: (line: string) => void;
   /** Called with each situation that the network brings about. */
   readonly notice: (situation: string) => void;
+}
+
+/** A request that has not arrived yet. */
+interface Kept {
+  isBehind(place: string, process: VirtualProcess): boolean;
+  arrive(): void;
 }
 
 interface Account {
@@ -50,6 +58,8 @@ export interface Network {
   readonly direct: readonly Account[];
   /** How many messages a queue of an account has, and if one of them is visible. It costs no request. */
   look(account: string, queue: string): Promise<{ readonly messages: number; readonly isOneVisible: boolean }>;
+  /** Resolves right after an operator's next request to a table, or when the time is over. */
+  passOperator(table: string, mostMs: number): Promise<void>;
   faults: NetworkFaults;
   /** The accounts that do not respond, and until when. */
   readonly away: Map<string, number>;
@@ -63,6 +73,8 @@ const MOST_LATE_MS = 24_000;
 const USUAL_MS = 12;
 /** Times that the protocol counts with. */
 const LATENESS_MS = [500, 2_000, 8_000, 14_000, 15_500, MOST_LATE_MS];
+/** The sender still waits then. */
+const MOST_HELD_MS = 8_000;
 const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
 
 export function createNetwork({ accounts, log, notice }: NetworkOptions): Network {
@@ -73,7 +85,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   const state = { requests: 0 };
   const requestsOf = new WeakMap<Chance, number>();
   /** Late requests, each of which arrives right after another one to the same table or queue. */
-  const kept: { readonly place: string; readonly process: VirtualProcess; arrive(): void }[] = [];
+  const kept: Kept[] = [];
   const network: Network = {
     faults: NO_FAULTS,
     away: new Map(),
@@ -98,6 +110,8 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
       const peeked = await ask('/messages?peekonly=true');
       return { messages, isOneVisible: peeked?.bodyAsText?.includes('<QueueMessage>') === true };
     },
+    passOperator: (table, mostMs) =>
+      keep((place, process) => isOperator(process) && place.endsWith(`/${table}`), mostMs),
     accountsFor: (process) =>
       memories.map(({ account, memory: { connectionString, httpClient } }) => ({
         name: account,
@@ -121,6 +135,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     const slowness = chance.pick(SLOWNESS_MS);
     const isBehindOther = chance.isTrue(0.7);
     const executesFirst = chance.isTrue(0.5);
+    const behind = isBehindOther ? (chance.isTrue(0.5) ? 'operator' : 'any') : undefined;
     const say = (what: string) => log(`${elapsed().toFixed(3)} ${process.name} #${id} ${what}`);
     say(`${request.method} ${request.url} ${describe(request)}${fate ? ` (${fate})` : ''}`);
     // Storage does not notice that its client has given up.
@@ -177,9 +192,16 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
             return deliver(reply(500, 'InternalError'), back);
           case 'late':
             deliver('ECONNRESET', back);
-            await (isBehindOther ? keepBehind(placeOf(request.url), process, lateness) : wait(lateness));
+            await keepBehind(behind, { place: placeOf(request.url), process, mostMs: lateness });
             await execute();
             return;
+          case 'held':
+            await keepBehind(behind, {
+              place: placeOf(request.url),
+              process,
+              mostMs: Math.min(lateness, MOST_HELD_MS),
+            });
+            return deliver(await execute(), back);
           case 'replyLost':
             await execute();
             return deliver('ECONNRESET', back);
@@ -192,11 +214,18 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   }
 
   /** Resolves right after the request of another process to the same place, or later. */
-  function keepBehind(place: string, process: VirtualProcess, mostMs: number): Promise<void> {
+  function keepBehind(
+    behind: 'any' | 'operator' | undefined,
+    { place, process, mostMs }: { readonly place: string; readonly process: VirtualProcess; readonly mostMs: number },
+  ): Promise<void> {
+    if (!behind) return wait(mostMs);
+    return keep((other, by) => other === place && by !== process && (behind === 'any' || isOperator(by)), mostMs);
+  }
+
+  function keep(isBehind: Kept['isBehind'], mostMs: number): Promise<void> {
     return new Promise((resolve) => {
       const one = {
-        place,
-        process,
+        isBehind,
         arrive() {
           const index = kept.indexOf(one);
           if (index >= 0) kept.splice(index, 1);
@@ -209,8 +238,8 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   }
 
   function arriveBehind(place: string, process: VirtualProcess): void {
-    for (const one of kept.filter((other) => other.place === place && other.process !== process)) {
-      notice('request late, right behind another');
+    for (const one of kept.filter(({ isBehind }) => isBehind(place, process))) {
+      notice(`request right behind ${isOperator(process) ? 'an operator' : 'another'}`);
       one.arrive();
     }
   }
@@ -218,6 +247,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   return network;
 }
 
+const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator');
 const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
 
 /** The table, queue or container of a request. */
