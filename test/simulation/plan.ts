@@ -1,4 +1,7 @@
+import { pick } from '../../lib/base/values.ts';
+import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model, Values } from '../../lib/index.ts';
+import { addComputed } from '../../local/packs/example-values.ts';
 import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { LIMITED, MODELS } from './models.ts';
@@ -74,6 +77,9 @@ const MOVE_ENDS_MS = 38_000;
 /** A move copies small tables within this time. */
 const MOVE_COPIES_MS = 1_500;
 const MOVE_WRITES = 12;
+const CROWD = 8;
+/** The first of a crowd may create what the others need. */
+const CROWD_AFTER_MS = 3_000;
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
@@ -126,18 +132,62 @@ function chooseFaults(chance: Chance): NetworkFaults {
   return Object.fromEntries(some) as unknown as NetworkFaults;
 }
 
-/** A write of another client at about the same time: of the same entity, or of another one with the same values. */
-function rivalOf(step: Step, steps: readonly Step[], chance: Chance): Step | undefined {
-  const others = steps.filter((other) => other.of === step.of && other !== step);
-  if (step.key && (CHANGES.has(step.do) || step.do === 'delete')) {
-    const changes = others.filter((other) => CHANGES.has(other.do) || other.do === 'delete');
-    return changes.length > 0 ? { ...chance.pick(changes), key: step.key } : undefined;
+/** A write of another client at about the same time, which needs the same rows: those of an entity, of a parent or of a total. */
+function rivalOf(entity: Entity, step: Step, { steps, chance }: { steps: readonly Step[]; chance: Chance }) {
+  const { key, values = {}, do: write, of } = step;
+  const parent = entity.childOf;
+  const others = steps.filter((other) => other.of === of && other !== step);
+  if (parent && write === 'create' && chance.isTrue(0.3))
+    return { of: parent.name, do: 'delete', key: pick(values, parent.keyFields) } satisfies Step;
+  if (write === 'create' || CHANGES.has(write)) {
+    const same = others.filter((other) => other.do === write);
+    if (same.length > 0 && chance.isTrue(0.5)) {
+      const other = chance.pick(same);
+      const grouped = Object.values(entity.totals).flatMap(({ groupFields }) => groupFields);
+      const shared = grouped.filter((field) => field in values && !entity.keyFields.includes(field));
+      return { ...other, values: { ...other.values, ...pick(values, shared) } };
+    }
   }
-  const creations = others.filter((other) => other.do === step.do && other.values);
-  if (step.do !== 'create' || creations.length === 0) return undefined;
-  // One of their key fields is that of another entity.
-  const fields = Object.entries(chance.pick(creations).values ?? {});
-  return { ...step, values: { ...step.values, ...Object.fromEntries(fields.slice(0, 1 + chance.below(2)).slice(-1)) } };
+  const changes = others.filter((other) => CHANGES.has(other.do) || other.do === 'delete');
+  if (key && (CHANGES.has(write) || write === 'delete'))
+    return changes.length > 0 ? { ...chance.pick(changes), key } : undefined;
+  // The same key, or the same values.
+  return write === 'create' ? step : undefined;
+}
+
+/** Writes of all clients at about the same time, which give some entities the same values: the same lists, totals and unique values. */
+function crowdOf(entities: readonly Entity[], steps: readonly Step[], chance: Chance): Step[] {
+  const creations = steps.filter(({ do: write, values }) => write === 'create' && values);
+  const of = creations.length > 0 ? chance.pick(creations).of : undefined;
+  const entity = entities.find(({ name }) => name === of);
+  if (!entity) return [];
+  const parent = entity.childOf;
+  const parents = creations.filter((step) => step.of === parent?.name);
+  if (parent && parents.length > 0 && chance.isTrue(0.7)) {
+    const family = chance.pick(parents);
+    const key = pick(addComputed(parent, family.values ?? {}), parent.keyFields);
+    const children = creations
+      .filter((step) => step.of === of)
+      .map((step) => ({ ...step, values: { ...step.values, ...key } }));
+    const end = { of: parent.name, do: 'delete', key } satisfies Step;
+    return [family, ...Array.from({ length: CROWD }, () => (chance.isTrue(0.3) ? end : chance.pick(children)))];
+  }
+  const same = creations.filter((step) => step.of === of);
+  const grouped = Object.values(entity.totals).flatMap(({ groupFields, sum, min, max }) => [
+    ...groupFields,
+    ...sum,
+    ...min,
+    ...max,
+  ]);
+  const given = Object.entries(chance.pick(same).values ?? {}).filter(([field]) => !entity.keyFields.includes(field));
+  const some = given.filter(([field]) => (grouped.length > 0 ? grouped.includes(field) : chance.isTrue(0.5)));
+  return Array.from({ length: CROWD }, () => {
+    const creation = chance.pick(same);
+    const key = pick(addComputed(entity, creation.values ?? {}), entity.keyFields);
+    const write = chance.pick(['create', 'update', 'update', 'update', 'update', 'delete'] as const);
+    if (write === 'create') return { ...creation, values: { ...creation.values, ...Object.fromEntries(some) } };
+    return { of: entity.name, do: write, key, ...(write === 'update' && { values: Object.fromEntries(some) }) };
+  });
 }
 
 function eventsOf(
@@ -153,7 +203,7 @@ function eventsOf(
   const [round] = roundsOf(model, { seed, writes: writes * ROUNDS });
   const steps = respell(round?.steps ?? [], createChance(seed, 'spelling')).filter((step) => step.do !== 'settle');
   const bursts = Array.from({ length: BURSTS }, () => BEGIN_MS + swarm.next() * WITHIN_MS);
-  const hasRivals = swarm.isTrue(0.5);
+  const hasRivals = swarm.isTrue(0.7);
   const seen: { readonly of: string; readonly key: Values }[] = [];
   const events: { at: number; event: Event }[] = [];
   steps.forEach((step, index) => {
@@ -163,16 +213,28 @@ function eventsOf(
     const client = chance.below(CLIENTS);
     events.push({ at, event: { do: 'write', client, step } });
     if (step.key && !['deleteRange'].includes(step.do)) seen.push({ of: step.of, key: step.key });
-    const rival = hasRivals && chance.isTrue(0.5) ? rivalOf(step, steps, chance) : undefined;
+    const entity = model.list.find(({ name }) => name === step.of);
+    const rival = hasRivals && entity && chance.isTrue(0.5) ? rivalOf(entity, step, { steps, chance }) : undefined;
     if (rival) {
       const rivalAt = at + chance.pick([0, 2, 10, 30, 100]) * chance.next();
-      const other = (client + 1 + chance.below(CLIENTS - 1)) % CLIENTS;
+      // Of another process, mostly.
+      const other = (client + 1) % CLIENTS;
       events.push({ at: rivalAt, event: { do: 'write', client: other, step: rival } });
     }
     if (seen.length === 0 || chance.isTrue(0.4)) return;
     const readAt = chance.isTrue(0.5) ? at + chance.between(0, 500) : BEGIN_MS + chance.next() * WITHIN_MS;
     events.push({ at: readAt, event: { do: 'read', client: chance.below(CLIENTS), ...chance.pick(seen) } });
   });
+  if (swarm.isTrue(0.6))
+    for (let times = 1 + swarm.below(3); times > 0; times -= 1) {
+      const chance = createChance(seed, 'crowd', times);
+      const at = BEGIN_MS + chance.between(WITHIN_MS / 4, WITHIN_MS);
+      crowdOf(model.list, steps, chance).forEach((step, nth) => {
+        const event = { do: 'write', client: nth % CLIENTS, step } as const;
+        const before = step.do === 'create' && nth === 0 ? CROWD_AFTER_MS : 0;
+        events.push({ at: at + chance.pick([0, 5, 30]) * chance.next() - before, event });
+      });
+    }
   const happen = (times: number, create: (chance: Chance) => Event) => {
     for (let nth = 0; nth < times; nth += 1) {
       const chance = createChance(seed, 'happens', events.length);

@@ -143,7 +143,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     const execute = async () => {
       const response = await httpClient.sendRequest(sent);
       say(`${response.status} ${response.headers.get('etag') ?? ''} ${response.bodyAsText ?? '(stream)'}`);
-      arriveBehind(placeOf(request.url), process);
+      arriveBehind(placeOf(request), process);
       return response;
     };
     return new Promise((resolve, reject) => {
@@ -192,12 +192,12 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
             return deliver(reply(500, 'InternalError'), back);
           case 'late':
             deliver('ECONNRESET', back);
-            await keepBehind(behind, { place: placeOf(request.url), process, mostMs: lateness });
+            await keepBehind(behind, { place: placeOf(request), process, mostMs: lateness });
             await execute();
             return;
           case 'held':
             await keepBehind(behind, {
-              place: placeOf(request.url),
+              place: placeOf(request),
               process,
               mostMs: Math.min(lateness, MOST_HELD_MS),
             });
@@ -250,9 +250,10 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
 const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator');
 const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
 
-/** The table, queue or container of a request. */
-function placeOf(url: string): string {
-  const { origin, pathname } = new URL(url);
+/** The table, queue or container of a request. A transaction names its table in its body. */
+function placeOf({ url, body }: PipelineRequest): string {
+  const [inBody] = (typeof body === 'string' && url.includes('/$batch') && /https?:\/\/\S+/.exec(body)) || [];
+  const { origin, pathname } = new URL(inBody ?? url);
   return origin + (/^\/[^/]*\/[^/(?]*/.exec(pathname)?.[0] ?? '');
 }
 
