@@ -67,7 +67,10 @@ async function chooseSlots(
   const share = chance.pick([0.1, 0.5, 1]);
   const slots = sources.flatMap((name) => [...(found.get(name) ?? [])]).filter(() => chance.isTrue(share));
   return {
-    slots: [...slots, ...Array.from({ length: EMPTY_SLOTS }, () => storageSlots.slotAt(chance.below(storageSlots.SLOTS)))],
+    slots: [
+      ...slots,
+      ...Array.from({ length: EMPTY_SLOTS }, () => storageSlots.slotAt(chance.below(storageSlots.SLOTS))),
+    ],
     to: isElsewhere ? to : chance.pick(others),
   };
 }

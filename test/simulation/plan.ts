@@ -1,9 +1,9 @@
-import { pick } from '../../lib/base/values.ts';
-import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model, Values } from '../../lib/index.ts';
 import { addComputed } from '../../local/packs/example-values.ts';
 import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
+import { baseValues } from '../kit/base.ts';
+import type { Entity } from '../kit/define.ts';
 import { LIMITED, MODELS } from './models.ts';
 import { ACCOUNT_WORKS, type AccountWork } from './operators.ts';
 import { respell } from './spelling.ts';
@@ -138,14 +138,14 @@ function rivalOf(entity: Entity, step: Step, { steps, chance }: { steps: readonl
   const parent = entity.childOf;
   const others = steps.filter((other) => other.of === of && other !== step);
   if (parent && write === 'create' && chance.isTrue(0.3))
-    return { of: parent.name, do: 'delete', key: pick(values, parent.keyFields) } satisfies Step;
+    return { of: parent.name, do: 'delete', key: baseValues.pick(values, parent.keyFields) } satisfies Step;
   if (write === 'create' || CHANGES.has(write)) {
     const same = others.filter((other) => other.do === write);
     if (same.length > 0 && chance.isTrue(0.5)) {
       const other = chance.pick(same);
       const grouped = Object.values(entity.totals).flatMap(({ groupFields }) => groupFields);
       const shared = grouped.filter((field) => field in values && !entity.keyFields.includes(field));
-      return { ...other, values: { ...other.values, ...pick(values, shared) } };
+      return { ...other, values: { ...other.values, ...baseValues.pick(values, shared) } };
     }
   }
   const changes = others.filter((other) => CHANGES.has(other.do) || other.do === 'delete');
@@ -165,7 +165,7 @@ function crowdOf(entities: readonly Entity[], steps: readonly Step[], chance: Ch
   const parents = creations.filter((step) => step.of === parent?.name);
   if (parent && parents.length > 0 && chance.isTrue(0.7)) {
     const family = chance.pick(parents);
-    const key = pick(addComputed(parent, family.values ?? {}), parent.keyFields);
+    const key = baseValues.pick(addComputed(parent, family.values ?? {}), parent.keyFields);
     const children = creations
       .filter((step) => step.of === of)
       .map((step) => ({ ...step, values: { ...step.values, ...key } }));
@@ -183,7 +183,7 @@ function crowdOf(entities: readonly Entity[], steps: readonly Step[], chance: Ch
   const some = given.filter(([field]) => (grouped.length > 0 ? grouped.includes(field) : chance.isTrue(0.5)));
   return Array.from({ length: CROWD }, () => {
     const creation = chance.pick(same);
-    const key = pick(addComputed(entity, creation.values ?? {}), entity.keyFields);
+    const key = baseValues.pick(addComputed(entity, creation.values ?? {}), entity.keyFields);
     const write = chance.pick(['create', 'update', 'update', 'update', 'update', 'delete'] as const);
     if (write === 'create') return { ...creation, values: { ...creation.values, ...Object.fromEntries(some) } };
     return { of: entity.name, do: write, key, ...(write === 'update' && { values: Object.fromEntries(some) }) };
