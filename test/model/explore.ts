@@ -13,19 +13,22 @@ interface Model<State> {
   readonly isOver: (state: State) => boolean;
   /** States with the same key are visited once. */
   readonly keyOf?: (state: State) => string;
+  /** True to follow each path to its end first, which finds a violation sooner where it needs many steps. */
+  readonly isDepthFirst?: boolean;
   readonly limit?: number | undefined;
 }
 
-/** Visits states, the nearest ones first, up to a violation or the limit. Fails if from one of them nothing can end. */
+/** Visits states, by default the nearest ones first, up to a violation or the limit. Fails if from one of them nothing can end. */
 export function exploreStates<State>({
   first,
   nextStates,
   isOver,
   keyOf = JSON.stringify,
+  isDepthFirst = false,
   limit = Number.POSITIVE_INFINITY,
 }: Model<State>): Explored {
   const ids = new Map([[keyOf(first), 0]]);
-  const queue: (State | undefined)[] = [first];
+  const open: (readonly [id: number, state: State])[] = [[0, first]];
   const cameFrom: (readonly [id: number, what: string])[] = [[-1, '']];
   const before: number[][] = [[]];
   const ends: number[] = [];
@@ -33,10 +36,10 @@ export function exploreStates<State>({
     const [previous, what] = cameFrom[id] ?? [-1, ''];
     return previous < 0 ? [] : [...traceTo(previous), what];
   };
-  for (let id = 0; id < queue.length; id += 1) {
-    const state = queue[id];
-    if (!state) continue;
-    queue[id] = undefined;
+  for (let at = 0; at < open.length; ) {
+    const [id, state] = (isDepthFirst ? open.pop() : open[at]) as (typeof open)[0];
+    // What was visited is not kept.
+    if (!isDepthFirst) delete open[at++];
     if (isOver(state)) ends.push(id);
     for (const [what, next, violation] of nextStates(state)) {
       if (violation) return { states: ids.size, isComplete: false, violation, trace: [...traceTo(id), what] };
@@ -45,7 +48,7 @@ export function exploreStates<State>({
       if (nextId === undefined) {
         nextId = ids.size;
         ids.set(key, nextId);
-        queue.push(next);
+        open.push([nextId, next]);
         cameFrom.push([id, what]);
         before.push([]);
       }
@@ -55,7 +58,7 @@ export function exploreStates<State>({
   }
   const canEnd = new Set(ends);
   for (const id of canEnd) for (const previous of before[id] ?? []) canEnd.add(previous);
-  const stuck = queue.findIndex((_, id) => !canEnd.has(id));
+  const stuck = before.findIndex((_, id) => !canEnd.has(id));
   if (stuck >= 0) return { states: ids.size, isComplete: true, violation: 'nothing can end', trace: traceTo(stuck) };
   return { states: ids.size, isComplete: true };
 }
@@ -79,8 +82,8 @@ export function printExplored<Name extends string>(
     const { states, isComplete, violation, trace = [] } = explore(name);
     const ms = Math.round(performance.now() - since);
     console.log(
-      `${name}: ${states} states${isComplete ? '' : ', not all'}, ${ms} ms, ${violation ?? 'nothing is lost'}`,
+      `${name}: ${states} states${isComplete ? '' : ', not all'}, ${ms} ms, ${violation ? `VIOLATION: ${violation}` : 'nothing is lost'}`,
     );
-    for (const what of trace) console.log(`  ${what}`);
+    for (const what of trace.filter(Boolean)) console.log(`  ${what}`);
   }
 }

@@ -21,7 +21,7 @@
 // LOST=1 loses one reply at any write: storage has executed the request, the sender does not know, and sends the request again. A
 // request that storage would execute twice (an insert or a delete without an ETag) is sent once: its sender reads instead.
 // Broken rule: resend (sent again in any case; SCRIPT=X, Y, Z).
-import { clone } from './clone.mjs';
+import { copyOf as clone, exploreStates, printExplored } from './explore.ts';
 
 const [kind, mode, broken = ''] = process.argv.slice(2);
 // Entity 0 holds 'a' at the start, entity 1 does not exist, and entity 2 is one row without index entries. Two writers, one crash, two
@@ -567,56 +567,38 @@ const norm = (t) => {
   return t;
 };
 const isStuck = (m) => mode === 'prompt' && m.received;
-let bad = 0;
-for (const [name, script] of Object.entries(scripts)) {
-  if ((only && only !== name) || (name === 'N' && kind !== 'plain')) continue;
-  const seen = new Set(),
-    stack = [norm(name === 'N' ? withWork(init(script, name)) : init(script, name))];
-  let quiet = 0,
-    viol = null;
-  while (stack.length && !viol && seen.size < LIMIT) {
-    const s = stack.pop(),
-      k = key(s);
-    if (seen.has(k)) continue;
-    seen.add(k);
-    if (s.w.some(({ effects }) => effects > 1)) {
-      viol = ['a change took effect twice', s];
-      break;
+const isQuiet = (s) => s.msg.every(isStuck) && s.w.every(over) && s.r.every((r) => r.pc === 'idle');
+
+function violationOf(s) {
+  if (s.w.some(({ effects }) => effects > 1)) return 'a change took effect twice';
+  if (s.w.some(({ pc, effects }) => effects && ['release', 'drop'].includes(pc)))
+    return 'a change that was rejected took effect';
+  if (kind === 'unique' && s.ent[0].email && s.ent[0].email === s.ent[1].email) return 'two entities hold one value';
+  if (!isQuiet(s)) return undefined;
+  for (const i of [0, 1]) {
+    const e = s.ent[i];
+    if (e.isDeleted && !s.msg.length) return `the tombstone of entity ${i} left behind`;
+    for (const val of entriesOf(s, [e.email])) {
+      const r = s.row[rk(val, i)];
+      if (!(r?.owner === i && r.ok)) return `entity ${i} holds ${e.email}, the index does not say so`;
     }
-    if (s.w.some(({ pc, effects }) => effects && ['release', 'drop'].includes(pc))) {
-      viol = ['a change that was rejected took effect', s];
-      break;
-    }
-    if (kind === 'unique' && s.ent[0].email && s.ent[0].email === s.ent[1].email) {
-      viol = ['two entities hold one value', s];
-      break;
-    }
-    if (s.msg.every(isStuck) && s.w.every(over) && s.r.every((r) => r.pc === 'idle')) {
-      quiet++;
-      for (const i of [0, 1]) {
-        const e = s.ent[i];
-        if (e.isDeleted && !s.msg.length) viol = [`the tombstone of entity ${i} left behind`, s];
-        for (const val of entriesOf(s, [e.email])) {
-          const r = s.row[rk(val, i)];
-          if (!(r?.owner === i && r.ok)) viol = [`entity ${i} holds ${e.email}, the index does not say so`, s];
-        }
-      }
-      for (const id in s.row) {
-        const r = s.row[id];
-        if (s.ent[r.owner].email !== id.replace(/^q/, '')[0]) viol = [`index row ${id} left behind`, s];
-        else if (r.claim) viol = [`a claim left on ${id}`, s];
-      }
-    }
-    for (const t of next(s)) stack.push(norm(t));
   }
-  console.log(
-    name,
-    viol ? `VIOLATION ${viol[0]}` : 'ok',
-    `states ${seen.size} quiescent ${quiet}${seen.size >= LIMIT ? ' (bounded)' : ''}`,
-  );
-  if (viol) {
-    bad++;
-    if (process.env.SHOW) console.log(key(viol[1]));
+  for (const id in s.row) {
+    const r = s.row[id];
+    if (s.ent[r.owner].email !== id.replace(/^q/, '')[0]) return `index row ${id} left behind`;
+    if (r.claim) return `a claim left on ${id}`;
   }
+  return undefined;
 }
-process.exit(bad ? 1 : 0);
+
+const names = Object.keys(scripts).filter((name) => (only ? only === name : name !== 'N' || kind === 'plain'));
+printExplored(names, (name) =>
+  exploreStates({
+    first: norm(name === 'N' ? withWork(init(scripts.N, name)) : init(scripts[name], name)),
+    nextStates: (s) => next(s).map((t) => [process.env.SHOW ? key(t) : '', norm(t), violationOf(t)]),
+    // Nothing ends the messages of a world without functions.
+    isOver: (s) => (FUNCTIONS > 0 ? isQuiet(s) : s.w.every(over)),
+    isDepthFirst: true,
+    limit: LIMIT,
+  }),
+);

@@ -15,7 +15,7 @@
 // Broken assumptions, requests that land at any time: stallcommit (violates both), stallinsert (violates plain), stalletag (violates
 // none: changes of entries under an ETag; with norewrite, which leaves a right entry as it is, it violates plain, SCRIPT=U).
 // longclaim lets a claim outlive its intent, and violates nothing.
-import { clone } from './clone.mjs';
+import { copyOf as clone, exploreStates, printExplored } from './explore.ts';
 
 const [kind, ...broken] = process.argv.slice(2);
 const isBroken = (rule) => broken.includes(rule);
@@ -426,10 +426,11 @@ const norm = (t) => {
   return t;
 };
 
-function violation(s) {
+const isQuiet = (s) => !s.msg.length && !s.net.length && s.w.every(over) && s.r.every((r) => r.pc === 'idle');
+
+function violationOf(s) {
   if (s.ent[0].val && s.ent[0].val === s.ent[1].val) return 'two entities hold one value';
-  const isQuiet = !s.msg.length && !s.net.length && s.w.every(over) && s.r.every((r) => r.pc === 'idle');
-  if (!isQuiet) return undefined;
+  if (!isQuiet(s)) return undefined;
   for (const i of [0, 1]) {
     const { val } = s.ent[i];
     const q = val && s.row[rk(val, i)];
@@ -442,36 +443,13 @@ function violation(s) {
   return undefined;
 }
 
-let bad = 0;
-for (const [name, script] of Object.entries(scripts)) {
-  if (only ? only !== name : isPlain && name === 'T') continue;
-  const first = norm(init(name, script));
-  const stack = [first];
-  const from = new Map(process.env.SHOW ? [[JSON.stringify(first), undefined]] : []);
-  const seen = new Set();
-  let found;
-  while (stack.length && !found && seen.size < LIMIT) {
-    const s = stack.pop();
-    const k = JSON.stringify(s);
-    if (seen.has(k)) continue;
-    seen.add(k);
-    found = violation(s) && [violation(s), k];
-    for (const t of next(s)) {
-      stack.push(norm(t));
-      if (process.env.SHOW && !from.has(JSON.stringify(t))) from.set(JSON.stringify(t), k);
-    }
-  }
-  console.log(
-    name,
-    found ? `VIOLATION ${found[0]}` : 'ok',
-    `states ${seen.size}${seen.size >= LIMIT ? ' (bounded)' : ''}`,
-  );
-  if (!found) continue;
-  bad++;
-  if (process.env.SHOW) {
-    const path = [];
-    for (let k = found[1]; k; k = from.get(k)) path.unshift(k);
-    console.log(path.join('\n'));
-  }
-}
-process.exit(bad ? 1 : 0);
+const names = Object.keys(scripts).filter((name) => (only ? only === name : !isPlain || name !== 'T'));
+printExplored(names, (name) =>
+  exploreStates({
+    first: norm(init(name, scripts[name])),
+    nextStates: (s) => next(s).map((t) => [process.env.SHOW ? JSON.stringify(t) : '', norm(t), violationOf(t)]),
+    isOver: (s) => (FUNCTIONS > 0 ? isQuiet(s) : s.w.every(over)),
+    isDepthFirst: true,
+    limit: LIMIT,
+  }),
+);
