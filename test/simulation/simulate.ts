@@ -55,7 +55,7 @@ process.exit();
 
 async function simulate(options: Options): Promise<void> {
   const { seed, seeds, minutes, replay } = options;
-  const first = seed ?? replay?.seed ?? seeds?.[0] ?? Math.floor(realSeed());
+  const first = seed ?? replay?.seed ?? seeds?.[0] ?? realSeed();
   const all = seeds ?? (minutes === undefined ? [first] : undefined);
   if (options.jobs > 1 && (all === undefined || all.length > 1)) return divide(options, all, first);
   const folder = mkdtempSync(join(tmpdir(), 'rowkey-simulation-'));
@@ -94,7 +94,9 @@ async function simulate(options: Options): Promise<void> {
 }
 
 /** A seed that nobody chose. */
-const realSeed = () => (process.pid * 7_919 + Number(process.hrtime.bigint() % 1_000n)) % 1_000_000;
+function realSeed(): number {
+  return (process.pid * 7_919 + Number(process.hrtime.bigint() % 1_000n)) % 1_000_000;
+}
 
 /** Lets several processes simulate a part of the seeds each. */
 async function divide(
