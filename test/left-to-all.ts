@@ -1,20 +1,42 @@
-/** The files that test the product as a whole, or for a fixed time, and take longest. `npm test` leaves them to `npm run test:storage`. */
+/**
+ * The files that start processes or browsers, send each request as each role, or take a fixed time, and so take longest. `npm test` leaves
+ * them to `npm run test:storage`.
+ */
 const LEFT = [
   'examples/directory/changing-a-key',
   'examples/directory/console',
+  'examples/directory/copies',
   'examples/directory/first-minute-in-the-console',
+  'examples/directory/getting-started',
+  'examples/groups/page',
+  'examples/shop/console',
+  'test/infra/compiles',
+  'test/local/commands/help',
   'test/local/commands/init',
+  'test/local/commands/smoke',
+  'test/local/commands/walk',
+  'test/local/host/main',
+  'test/protocol/killing-the-host-in-a-transfer',
+  'test/protocol/killing-the-host-in-a-write',
   'test/protocol/moving-beside-walks',
+  'test/scenarios/access-matrix',
   'test/scenarios/adopting-the-package',
   'test/scenarios/alerting',
+  'test/scenarios/browsing-in-the-console',
   'test/scenarios/changing-rows-in-the-console',
   'test/scenarios/files-in-the-console',
+  'test/scenarios/generated-client',
+  'test/scenarios/operating-from-the-command-line',
   'test/scenarios/operating-in-the-console',
   'test/scenarios/recovering-from-a-kill',
   'test/scenarios/recovering-from-an-outage',
+  'test/scenarios/refusing-to-start',
+  'test/scenarios/running-on-one-machine',
+  'test/scenarios/running-with-a-prefix',
   'test/scenarios/series-in-the-console',
   'test/scenarios/transfers-in-the-console',
   'test/scenarios/trying-the-api-in-a-browser',
+  'test/scenarios/typed-client-docs',
 ].map((path) => `${path}.test.ts`);
 
 /** True if `npm test` does not run the file. */

@@ -38,12 +38,14 @@ const LONGEST = IS_EVERY_POINT
   : [
       'simulation/simulate',
       'importing-and-exporting',
+      'every-value-by-every-door',
       'access-matrix',
       'running-on-one-machine',
       'browsing-in-the-console',
       'move-slots',
       'operations/layers',
       'operating-from-the-command-line',
+      'directory/copies',
       'hostile-rows',
       'infra/compiles',
       'directory/directory',
@@ -72,7 +74,6 @@ const LONGEST = IS_EVERY_POINT
       'retention-under-stress',
       'verify-run',
       'shop/console',
-      'directory/copies',
       'tried-faults',
     ];
 
