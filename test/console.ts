@@ -77,6 +77,11 @@ interface TestFile {
   readonly buffer: Buffer;
 }
 
+/** Opens or closes a part of a page. A key does it, because what loads above moves the part, also while a mouse button is pressed. */
+export async function openPart(place: Page | Locator, title: string): Promise<void> {
+  await place.locator('summary', { hasText: title }).press('Enter');
+}
+
 /** Drops a file, as a user drags it from another window. */
 export async function dropFile(target: Locator, { name, mimeType, buffer }: TestFile): Promise<void> {
   const bytes = JSON.stringify([...buffer]);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { deployedApp } from '../../local/instance/deployed-app.ts';
-import { lookAt, useConsole } from '../../test/console.ts';
+import { lookAt, openPart, useConsole } from '../../test/console.ts';
 import { testTotals } from '../../test/console-flows/totals.ts';
 
 /** The console on orders: totals, and a list of the newest that leaves rows out. */
@@ -34,11 +34,11 @@ test('says where a row without a field of an index is not listed', async () => {
   await list.getByText('copies whole rows. Rows without placedAt are not in it.').waitFor();
   await list.getByText('1 row ·').waitFor();
   const row = await open(`#/entities/orders/rows/${customerId}/1`, 'hr');
-  await row.getByText('Where it is stored').click();
+  await openPart(row, 'Where it is stored');
   await row.getByText('The row is not in the index latest (no placedAt).').waitFor();
   await lookAt(row, 'row-not-in-an-index');
   await row.goto(new URL(`/console/#/entities/orders/rows/${customerId}/3`, product.url).href);
-  await row.getByText('Where it is stored').click();
+  await openPart(row, 'Where it is stored');
   await row.getByRole('region', { name: 'Rows and index entries' }).getByText('index entry: latest').waitFor();
   expect(await row.getByText('The row is not in').count()).toBe(0);
 });
@@ -55,7 +55,7 @@ test('shows where a row is stored that cannot be deleted, and offers no delete',
   const page = await open(kept, 'hr');
   const places = async (hash: string) => {
     await page.goto(new URL(`/console/${hash}`, product.url).href);
-    await page.getByText('Where it is stored').click();
+    await openPart(page, 'Where it is stored');
     const table = page.getByRole('region', { name: 'Rows and index entries' });
     await table.waitFor();
     return (await table.getByRole('row').allTextContents()).slice(1).toSorted();
@@ -78,7 +78,7 @@ test('shows where a row is stored that cannot be deleted, and offers no delete',
   expect(await dialog.getByText('can be undone').count()).toBe(0);
   await lookAt(page, 'delete-that-is-refused');
   const reader = await open(free, 'reader');
-  await reader.getByText('Where it is stored').click();
+  await openPart(reader, 'Where it is stored');
   await reader.getByText('roles that may delete the row').waitFor();
   const table = reader.getByRole('region', { name: 'Rows and index entries' });
   expect((await table.getByRole('row').allTextContents()).slice(1).toSorted()).toEqual(others);

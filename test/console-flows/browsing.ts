@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { type ConsoleHarness, lookAt } from '../console.ts';
+import { type ConsoleHarness, lookAt, openPart } from '../console.ts';
 import { somebody } from '../world.ts';
 
 const PEOPLE = 2_500;
@@ -49,12 +49,12 @@ export function testBrowsing({ product, open }: ConsoleHarness): void {
   test('filters a list, bounds a range and chooses columns', async () => {
     const page = await open('#/entities/employees/rows?key.department=Sales', 'hr');
     await page.getByText('3 rows').waitFor();
-    await page.getByText('Filters').click();
+    await openPart(page, 'Filters');
     await page.getByRole('button', { name: 'Add a filter' }).click();
     await page.getByLabel('Field').selectOption('jobTitle');
     await page.getByLabel('Comparison').selectOption({ label: 'one of' });
     await page.getByLabel('Value').fill('Clerk, Buyer');
-    await page.getByText('Columns').click();
+    await openPart(page, 'Columns');
     await page.getByRole('checkbox', { name: 'jobTitle' }).check();
     await page.getByRole('button', { name: 'Read' }).click();
     await page.getByText('2 rows').waitFor();

@@ -1,5 +1,5 @@
 import { beforeAll, expect, test } from 'vitest';
-import { type ConsoleHarness, lookAt, recordDrawnTexts } from '../console.ts';
+import { type ConsoleHarness, lookAt, openPart, recordDrawnTexts } from '../console.ts';
 import type { Client } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -28,7 +28,7 @@ export function testCharts({ product, open }: ConsoleHarness): void {
     await page.locator('.chart canvas').waitFor();
     await lookAt(page, 'chart');
     await expect.poll(drawnTexts).toEqual(expect.arrayContaining(['2026-11-19', '11-20', '12:00']));
-    await page.getByText('Counts as a table').click();
+    await openPart(page, 'Counts as a table');
     const table = page.getByRole('region', { name: 'Counts of messagehours' });
     expect(await table.getByRole('row').nth(1).textContent()).toBe('2026-11-19 00:00:00 UTC0');
     await page.getByRole('button', { name: 'last 7 days' }).click();

@@ -1,6 +1,6 @@
 import type { Page, Request } from 'playwright-core';
 import { beforeAll, beforeEach, expect, test } from 'vitest';
-import { type ConsoleHarness, holdFirst, lookAt } from '../console.ts';
+import { type ConsoleHarness, holdFirst, lookAt, openPart } from '../console.ts';
 import { storageTables } from '../kit/storage.ts';
 import { eventually } from '../product.ts';
 import { rowsOf, somebody } from '../world.ts';
@@ -59,7 +59,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await expect.poll(() => cards.count()).toBe(2);
     const { items } = (await listFailures()).body;
     for (const card of await cards.all()) {
-      await card.getByText('Payload').click();
+      await openPart(card, 'Payload');
       await card.getByText(/^nonsense \d$/).waitFor();
       await card.getByRole('checkbox').check();
     }
@@ -142,7 +142,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
     await page.getByRole('button', { name: 'Check now' }).click();
     await check.held;
     await page.getByRole('link', { name: 'Queues', exact: true }).click();
-    await page.getByText('This page:').click();
+    await openPart(page, 'This page:');
     const requests = page.getByRole('region', { name: 'Requests of this page' }).locator('tbody tr');
     await requests.filter({ hasText: 'GET /operations/queues' }).waitFor();
     await check.release();

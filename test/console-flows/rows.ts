@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { beforeEach, expect, test } from 'vitest';
-import { type ConsoleHarness, lookAt } from '../console.ts';
+import { type ConsoleHarness, lookAt, openPart } from '../console.ts';
 import { type Client, eventually } from '../product.ts';
 import { somebody } from '../world.ts';
 
@@ -22,8 +22,7 @@ export function testRows({ product, open }: ConsoleHarness) {
 
   test('shows who may do what, and tells operators what a caller may do with a row', async () => {
     const page = await openRow();
-    // What loads above moves it, also between the press and the release of a mouse button.
-    await page.locator('summary', { hasText: 'What a caller may do' }).press('Enter');
+    await openPart(page, 'What a caller may do');
     await page.getByLabel(/^Subject/).fill('ann');
     await page.getByRole('checkbox', { name: 'reader', exact: true }).check();
     await page.getByRole('button', { name: 'Explain' }).click();
@@ -150,9 +149,9 @@ export function testRows({ product, open }: ConsoleHarness) {
     await hr('POST', '/api/reviews', { body: { department: 'Sales', employeeId: employee.id, year: 2026, rating: 4 } });
     await hr('PATCH', employee.path, { body: { jobTitle: 'Head of sales' } });
     const page = await openRow();
-    await page.getByText('Children: reviews').click();
+    await openPart(page, 'Children: reviews');
     await page.getByRole('link', { name: '2026' }).waitFor();
-    await page.getByText('Where it is stored').click();
+    await openPart(page, 'Where it is stored');
     const places = page.getByRole('region', { name: 'Rows and index entries' });
     await places.waitFor();
     const kinds = (await places.getByRole('row').allTextContents()).slice(1);
@@ -163,7 +162,7 @@ export function testRows({ product, open }: ConsoleHarness) {
         kinds.filter((kind) => kind.startsWith(`${start}employees`)),
         start,
       ).toHaveLength(1);
-    await page.getByText('History').click();
+    await openPart(page, 'History');
     const history = page.getByRole('region', { name: 'Changes, newest first' });
     await history.waitFor();
     expect(await history.getByRole('row').nth(1).textContent()).toContain('replacejobTitle');

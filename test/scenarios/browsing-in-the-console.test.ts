@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { lookAt, useConsole } from '../console.ts';
+import { lookAt, openPart, useConsole } from '../console.ts';
 import { testBrowsing } from '../console-flows/browsing.ts';
 import { testTotals } from '../console-flows/totals.ts';
 
@@ -267,7 +267,7 @@ test.each([375, 1280])(
     expect(row?.x).toBeGreaterThanOrEqual(table?.x ?? Number.NaN);
     await lookAt(page, `scrolled-${width}`);
     await page.setViewportSize({ width, height: 800 });
-    await page.getByText('Columns').click();
+    await openPart(page, 'Columns');
     await page.getByRole('checkbox', { name: 'age' }).check();
     await page.getByRole('button', { name: 'Read' }).click();
     await expect.poll(shades).toEqual(['0', '0']);

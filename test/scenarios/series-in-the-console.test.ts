@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { lookAt, recordDrawnTexts, useConsole } from '../console.ts';
+import { lookAt, openPart, recordDrawnTexts, useConsole } from '../console.ts';
 import { testCharts } from '../console-flows/charts.ts';
 
 /** Charts and logs of the tests' model. */
@@ -24,7 +24,7 @@ test('shows the counts of a series whose keys do not follow each other in time',
   await page.locator('.chart canvas').waitFor();
   await lookAt(page, 'chart-without-span');
   await expect.poll(drawnTexts).toEqual(expect.arrayContaining(['1', '7']));
-  await page.getByText('Counts as a table').click();
+  await openPart(page, 'Counts as a table');
   const table = page.getByRole('region', { name: 'Counts of deskweekdays' });
   expect(await table.getByRole('row').nth(1).textContent()).toBe('14');
   // A single count makes an axis whose own steps would be fractions.
