@@ -400,8 +400,9 @@ test.concurrent.each(AWAY)(
     await storageTables.provision(storage, { tables: ['poison'], queues: [], containers: [] });
     const area = await textIn(storage, there, 'area');
     const title = await textIn(storage, away, 'title');
+    const code = await textIn(storage, there, 'code');
     stopped.add(away);
-    await store.projects.create({ area, projectId: 'p1', title, code: await textIn(storage, there, 'code') });
+    await store.projects.create({ area, projectId: 'p1', title, code });
     const queue = storageAccounts.queueIn(accountNamed(storage as Several, there), 'index-changes');
     const indexEntries = [
       { index: 'title', table: 'projectsbytitle', partition: title, row: `${area}_p1` },
