@@ -1,8 +1,8 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../../local/commands/checklist.ts';
 import { formatProblems } from '../../local/commands/problems.ts';
+import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../checklist.ts';
 import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
 import { RULES } from '../model/rules.ts';

@@ -3,12 +3,12 @@ import { pathToFileURL } from 'node:url';
 import { Command } from 'commander';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { RULES } from '../../test/model/rules.ts';
-import { PROMISES } from '../../test/mutation/promises.ts';
-import { run } from '../cli/command.ts';
+import { run } from '../local/cli/command.ts';
+import { RULES } from './model/rules.ts';
+import { PROMISES } from './mutation/promises.ts';
 
-const LIST = new URL('../../docs/checklist.yaml', import.meta.url);
-const PAGE = new URL('../../docs/checklist.md', import.meta.url);
+const LIST = new URL('../docs/checklist.yaml', import.meta.url);
+const PAGE = new URL('../docs/checklist.md', import.meta.url);
 
 const text = z.string().min(1);
 /** `test/lib/a.test.ts > the title`. */
