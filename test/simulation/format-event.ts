@@ -6,9 +6,16 @@ export function formatEvent({ nth, at, event }: Planned): string {
   switch (event.do) {
     case 'write': {
       const { of, do: write, ...rest } = event.step;
+      const { after, trap } = event;
+      const stops = [
+        ...(after ? [`${Math.round(after.ms)} ms after trap ${after.scene}`] : []),
+        ...(trap
+          ? [`trap ${trap.scene} at ${trap.request} ${trap.nth}: ${trap.end} ${Math.round(trap.forMs)} ms`]
+          : []),
+      ];
       return `${time} client ${event.client}: ${of} ${write} ${Object.values(rest)
         .map((part) => JSON.stringify(part))
-        .join(' ')}`;
+        .join(' ')}${stops.length > 0 ? ` (${stops.join(', ')})` : ''}`;
     }
     case 'read':
       return `${time} client ${event.client}: ${event.of} read ${JSON.stringify(event.key)}`;

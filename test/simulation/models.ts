@@ -3,6 +3,7 @@ import { model as deployed } from '../../model/model.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';
 import { groupsModel } from '../rules/groups-model.ts';
+import { smallModel } from './small-model.ts';
 
 /** The models that a seed chooses from. A repository may have no entities yet. */
 /** The model whose last client is a user whom rules limit, and has no other role. */
@@ -12,5 +13,6 @@ export const MODELS: Readonly<Record<string, Model>> = {
   ...(deployed.list.length > 0 && { deployed }),
   fixtures,
   relations,
+  small: smallModel,
   groups: groupsModel,
 };

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { expect, test } from 'vitest';
 import { planOf } from './plan.ts';
+import { TRAP_ENDS, TRAP_REQUESTS } from './world/network.ts';
 
 test('a seed determines the plan of a world', () => {
   const { model: _, ...plan } = planOf(7);
@@ -19,4 +20,19 @@ test('seeds differ in their models, processes, accounts and faults', () => {
   expect(kinds(({ faults }) => faults).size).toBeGreaterThan(12);
   const done = new Set(plans.flatMap(({ events }) => events.map(({ event }) => event.do)));
   expect([...done].sort()).toEqual(['away', 'grow', 'kill', 'operate', 'pause', 'read', 'verify', 'write']);
+});
+
+test('scenes stop at each kind of request, in each way, and others go on after that', () => {
+  const writes = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1).events.map(({ event }) => event))
+    .flat()
+    .filter((event) => event.do === 'write');
+  const traps = writes.flatMap(({ trap }) => trap ?? []);
+  expect(new Set(traps.map(({ request }) => request))).toEqual(new Set(TRAP_REQUESTS));
+  expect(new Set(traps.map(({ end }) => end))).toEqual(new Set(TRAP_ENDS));
+  // What the protocol leaves for a pause between the look at the clock and a request.
+  expect(Math.max(...traps.filter(({ end }) => end === 'pauses before').map(({ forMs }) => forMs))).toBeLessThan(
+    20_000,
+  );
+  const scenes = new Set(writes.flatMap(({ after }) => after?.scene ?? []));
+  expect(scenes.size).toBeGreaterThan(5);
 });

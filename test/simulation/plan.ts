@@ -4,35 +4,13 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
+import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS } from './models.ts';
-import { ACCOUNT_WORKS, type AccountWork } from './operators.ts';
+import { ACCOUNT_WORKS } from './operators.ts';
+import { LONGEST_PAUSE_MS, scenesOf } from './scenes.ts';
 import { respell } from './spelling.ts';
 import { type Chance, createChance } from './world/chance.ts';
 import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
-
-/** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
-export type Event =
-  | {
-      readonly do: 'write';
-      readonly client: number;
-      readonly step: Step;
-      /** Milliseconds after the next request of an operator to the table, instead of the planned time. */
-      readonly afterOperatorMs?: number;
-    }
-  | { readonly do: 'read'; readonly client: number; readonly of: string; readonly key: Values }
-  | { readonly do: 'kill'; readonly process: number }
-  | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
-  | { readonly do: 'away'; readonly account: number; readonly forMs: number }
-  /** The processes are replaced by others that know one account more. */
-  | { readonly do: 'grow' }
-  /** An operator, whose process may die. */
-  | {
-      readonly do: 'operate';
-      readonly work: AccountWork;
-      readonly to: number;
-      readonly diesAfterMs: number | undefined;
-    }
-  | { readonly do: 'verify'; readonly of: string };
 
 export interface Planned {
   /** Names the event in `--without`. */
@@ -58,8 +36,6 @@ export interface Plan {
   readonly events: readonly Planned[];
 }
 
-/** Clients, each with the ETags that it has seen. */
-export const CLIENTS = 4;
 export const WRITES = 50;
 /** A round of the walk has a third of its steps at most. */
 const ROUNDS = 3;
@@ -68,8 +44,6 @@ const WITHIN_MS = 70_000;
 /** Clients begin when the app is ready. */
 const BEGIN_MS = 5_000;
 const GROW_MS = 4_000;
-/** Within the 20 seconds that the protocol leaves for pauses, the way of a request and clocks. */
-const LONGEST_PAUSE_MS = 9_000;
 /** Writes of an entity that exists. */
 const CHANGES: ReadonlySet<string> = new Set(['put', 'update', 'merge']);
 /** A move waits for 40 seconds before it copies rows, and works for some before and after. */
@@ -77,6 +51,7 @@ const MOVE_ENDS_MS = 38_000;
 /** A move copies small tables within this time. */
 const MOVE_COPIES_MS = 1_500;
 const MOVE_WRITES = 12;
+const SCENES = 10;
 const CROWD = 8;
 /** The first of a crowd may create what the others need. */
 const CROWD_AFTER_MS = 3_000;
@@ -235,6 +210,11 @@ function eventsOf(
         events.push({ at: at + chance.pick([0, 5, 30]) * chance.next() - before, event });
       });
     }
+  if (swarm.isTrue(0.7)) {
+    const most = Math.ceil((SCENES * writes) / WRITES);
+    const times = Array.from({ length: 1 + swarm.below(most) }, () => BEGIN_MS + swarm.next() * WITHIN_MS);
+    events.push(...scenesOf(model.list, { seed, steps, times }));
+  }
   const happen = (times: number, create: (chance: Chance) => Event) => {
     for (let nth = 0; nth < times; nth += 1) {
       const chance = createChance(seed, 'happens', events.length);

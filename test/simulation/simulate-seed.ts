@@ -9,10 +9,11 @@ import { engineCore, engineReconcile } from '../kit/engine.ts';
 import { operationsModel, operationsMove } from '../kit/operations.ts';
 import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
 import { createCaller } from './caller.ts';
+import { CLIENTS, type Event } from './event.ts';
 import { createHistory } from './history.ts';
 import { LIMITED } from './models.ts';
 import { workOnAccounts } from './operators.ts';
-import { CLIENTS, type Event, type Plan } from './plan.ts';
+import type { Plan } from './plan.ts';
 import { createRulesOracle } from './rules-oracle.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
@@ -63,6 +64,8 @@ const QUIET_POLL_MS = 10_000;
 /** The lease of a mover that has died lasts for less. */
 const RESUME_AFTER_MS = 60_000;
 const RESUMES = 5;
+/** What others wait for if no request closes a trap. */
+const TRAP_WITHIN_MS = 15_000;
 /** What a writer waits for if no operator comes. */
 const MOVE_WITHIN_MS = 15_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
@@ -96,7 +99,14 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   };
   const notice = (situation: string) => void count(situations, situation);
   const names = FIRST.slice(0, plan.accounts);
-  const network = createNetwork({ accounts: names, log, notice });
+  const network = createNetwork({
+    accounts: names,
+    log,
+    notice,
+    kill: (process) => void runIn(undefined, createChance(seed, 'trapped', process.name), () => replace(process)),
+  });
+  /** When the first trap of each scene has closed. */
+  const scenes = new Map<number, Promise<void>>();
   const history = createHistory();
   const running: AppProcess[] = [];
   const logged: string[] = [];
@@ -125,6 +135,16 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         logged.push(line);
       },
     });
+  }
+
+  /** Kills a process, and starts another one. */
+  async function replace(process: VirtualProcess | undefined): Promise<void> {
+    const index = running.findIndex((one) => one.process === process);
+    if (index < 0) return;
+    log(`${elapsed().toFixed(3)} killed ${process?.name}`);
+    notice('process killed');
+    running[index]?.kill();
+    await start(index);
   }
 
   /** Sends a request to a process that lives, or to storage. */
@@ -197,6 +217,11 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
           await network.passOperator(entity.table, MOVE_WITHIN_MS);
           await wait(event.afterOperatorMs);
         }
+        await passTrap(event);
+        if (event.trap) {
+          const closed = network.setTrap(event.trap, entity.table);
+          if (!event.after) scenes.set(event.trap.scene, closed);
+        }
         const begun = elapsed();
         rules?.noteWrite(step, begun);
         const outcome = await callers[client]?.write(entity, step);
@@ -230,12 +255,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         return;
       }
       case 'kill': {
-        const victim = running[event.process];
-        if (!victim) return;
-        log(`${elapsed().toFixed(3)} killed ${victim.process.name}`);
-        notice('process killed');
-        victim.kill();
-        await start(event.process);
+        await replace(running[event.process]?.process);
         return;
       }
       case 'pause': {
@@ -278,6 +298,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         return;
       }
       case 'verify': {
+        await passTrap(event);
         const path = (position: string) => `/api/operations/verify/${event.of}?top=50&repair=true${position}`;
         for (let position = '', isFirst = true; isFirst || position; isFirst = false) {
           const response = await fetchFrom(createProcess('verifier'), nth)(`http://localhost${path(position)}`, {
@@ -291,6 +312,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         }
       }
     }
+  }
+
+  async function passTrap({ after }: Pick<Event & { do: 'write' }, 'after'>): Promise<void> {
+    if (!after) return;
+    await Promise.race([scenes.get(after.scene), wait(TRAP_WITHIN_MS)]);
+    await wait(after.ms);
   }
 
   /** Operations wait for a slot that is closed, until somebody ends its move. */

@@ -12,7 +12,7 @@ import { type Plan, planOf, WRITES } from './plan.ts';
 import { shrink } from './shrink.ts';
 import { type Report, simulateSeed } from './simulate-seed.ts';
 import { SITUATIONS, WITHIN_SEEDS } from './situations.ts';
-import { realTime } from './world/virtual-world.ts';
+import { processorTime, realTime } from './world/virtual-world.ts';
 
 /**
  * `npm run simulate`: the whole product in one process, on virtual time. A seed determines what happens in its world, to the byte. A seed
@@ -40,7 +40,7 @@ const program = new Command()
   .description('Simulates the app, its storage, its network, its operators and its callers, by seed.')
   .option('--seed <number>', 'the seed of a world', toNumber)
   .option('--seeds <range>', 'the seeds of several worlds, such as 1-50 or 1-50,7', toSeeds)
-  .option('--minutes <number>', 'simulate further seeds for so long', toNumber)
+  .option('--minutes <number>', 'simulate further seeds for so much processor time of each process', toNumber)
   .option('--without <events>', 'leave out these events, such as 3,17', toNumbers)
   .option('--replay <seed:events>', 'let only these events happen, such as 7:3,17', toReplay)
   .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
@@ -61,11 +61,11 @@ async function simulate(options: Options): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), 'rowkey-simulation-'));
   const keyFile = join(folder, 'keys.json');
   await storageKeys.rotateLocalKey(keyFile);
-  const until = minutes === undefined ? Number.POSITIVE_INFINITY : realTime() + minutes * 60_000;
+  const until = minutes === undefined ? Number.POSITIVE_INFINITY : processorTime() + minutes * 60_000;
   const counted = { seeds: 0, requests: 0, events: 0, failed: 0 };
   const seen = new Map(SITUATIONS.map((situation) => [situation, 0]));
   const since = realTime();
-  for (let index = 0; realTime() < until; index += 1) {
+  for (let index = 0; processorTime() < until; index += 1) {
     const current = all ? all[index] : first + index;
     if (current === undefined) break;
     const plan = planOf(current, { name: options.model, writes: options.writes });

@@ -1,8 +1,11 @@
 import { ACCOUNT_WORKS } from './operators.ts';
+import { TRAP_ENDS, TRAP_REQUESTS } from './world/network.ts';
 
 /** What generated worlds have to reach. If they do not, change the plan of worlds and not this list. */
 export const SITUATIONS: readonly string[] = [
   ...['lost', 'replyLost', 'late', 'held', 'slow', 'throttled', 'failed'].map((fate) => `request ${fate}`),
+  ...TRAP_REQUESTS.map((request) => `trap at: ${request}`),
+  ...TRAP_ENDS.map((end) => `trap: ${end}`),
   'request right behind another',
   'request right behind an operator',
   'process killed',

@@ -31,12 +31,40 @@ export interface NetworkFaults {
 }
 export const NO_FAULTS: NetworkFaults = { lost: 0, replyLost: 0, late: 0, held: 0, slow: 0, throttled: 0, failed: 0 };
 
+/** Kinds of requests of the app, beside the entity of a trap: to its table, to another table, or to a queue. */
+export const TRAP_REQUESTS = [
+  ...(['read entity', 'write entity', 'read other', 'insert other', 'change other'] as const),
+  ...(['send message', 'hide message', 'delete message'] as const),
+];
+/** What happens to the process that sends the request, or to the request. */
+export const TRAP_ENDS = [
+  ...(['dies before', 'dies after', 'pauses before', 'pauses after', 'late', 'replyLost'] as const),
+];
+/** Closes at a request of a kind, whichever process of the app sends it. */
+export interface Trap {
+  readonly scene: number;
+  readonly request: (typeof TRAP_REQUESTS)[number];
+  /** Which of the requests. */
+  readonly nth: number;
+  readonly end: (typeof TRAP_ENDS)[number];
+  readonly forMs: number;
+}
+
+interface SetTrap extends Trap {
+  readonly table: string;
+  left: number;
+  readonly until: number;
+  readonly close: () => void;
+}
+
 interface NetworkOptions {
   readonly accounts: readonly string[];
   /** Called with each line of the log of requests. */
   readonly log: (line: string) => void;
   /** Called with each situation that the network brings about. */
   readonly notice: (situation: string) => void;
+  /** Ends a process of the app. */
+  readonly kill: (process: VirtualProcess) => void;
 }
 
 /** A request that has not arrived yet. */
@@ -60,6 +88,8 @@ export interface Network {
   look(account: string, queue: string): Promise<{ readonly messages: number; readonly isOneVisible: boolean }>;
   /** Resolves right after an operator's next request to a table, or when the time is over. */
   passOperator(table: string, mostMs: number): Promise<void>;
+  /** Sets a trap at requests beside the entities of a table, and resolves when it has closed. */
+  setTrap(trap: Trap, table: string): Promise<void>;
   faults: NetworkFaults;
   /** The accounts that do not respond, and until when. */
   readonly away: Map<string, number>;
@@ -75,9 +105,11 @@ const USUAL_MS = 12;
 const LATENESS_MS = [500, 2_000, 8_000, 14_000, 15_500, MOST_LATE_MS];
 /** The sender still waits then. */
 const MOST_HELD_MS = 8_000;
+/** The work of a write has ended by then. */
+const TRAP_FOR_MS = 90_000;
 const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
 
-export function createNetwork({ accounts, log, notice }: NetworkOptions): Network {
+export function createNetwork({ accounts, log, notice, kill }: NetworkOptions): Network {
   const memories = accounts.map((account, index) => {
     const origins = { table: originOf(index, 1), queue: originOf(index, 2), blob: originOf(index, 3) };
     return { account, memory: createMemoryStorage({ now: trueTime, account, origins }) };
@@ -86,6 +118,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   const requestsOf = new WeakMap<Chance, number>();
   /** Late requests, each of which arrives right after another one to the same table or queue. */
   const kept: Kept[] = [];
+  let traps: readonly SetTrap[] = [];
   const network: Network = {
     faults: NO_FAULTS,
     away: new Map(),
@@ -112,6 +145,10 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     },
     passOperator: (table, mostMs) =>
       keep((place, process) => isOperator(process) && place.endsWith(`/${table}`), mostMs),
+    setTrap: (trap, table) =>
+      new Promise((close) => {
+        traps = [...traps, { ...trap, table, left: trap.nth, until: elapsed() + TRAP_FOR_MS, close }];
+      }),
     accountsFor: (process) =>
       memories.map(({ account, memory: { connectionString, httpClient } }) => ({
         name: account,
@@ -129,21 +166,31 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     const id = state.requests;
     const chance = currentChance();
     requestsOf.set(chance, network.requestsOf(chance) + 1);
-    const fate = chooseFate(chance.next(), network.faults);
+    const chosen = chooseFate(chance.next(), network.faults);
+    const trap = closeTrap(process, request);
+    const fate = trap?.end === 'late' || trap?.end === 'replyLost' ? trap.end : chosen;
     const [there, back] = [chance.between(1, USUAL_MS), chance.between(1, USUAL_MS)];
-    const lateness = chance.pick(LATENESS_MS);
+    const lateness = trap?.forMs ?? chance.pick(LATENESS_MS);
     const slowness = chance.pick(SLOWNESS_MS);
-    const isBehindOther = chance.isTrue(0.7);
+    const isBehindOther = !trap && chance.isTrue(0.7);
     const executesFirst = chance.isTrue(0.5);
     const behind = isBehindOther ? (chance.isTrue(0.5) ? 'operator' : 'any') : undefined;
     const say = (what: string) => log(`${elapsed().toFixed(3)} ${process.name} #${id} ${what}`);
     say(`${request.method} ${request.url} ${describe(request)}${fate ? ` (${fate})` : ''}`);
+    if (trap?.end === 'dies before') {
+      kill(process);
+      return new Promise(() => undefined);
+    }
+    if (trap?.end === 'pauses before') process.asleepUntil = elapsed() + trap.forMs;
     // Storage does not notice that its client has given up.
     const { abortSignal, ...sent } = request;
     const execute = async () => {
       const response = await httpClient.sendRequest(sent);
       say(`${response.status} ${response.headers.get('etag') ?? ''} ${response.bodyAsText ?? '(stream)'}`);
       arriveBehind(placeOf(request), process);
+      if (trap?.end === 'dies after') kill(process);
+      if (trap?.end === 'pauses after') process.asleepUntil = elapsed() + trap.forMs;
+      trap?.close();
       return response;
     };
     return new Promise((resolve, reject) => {
@@ -176,7 +223,7 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
         bodyAsText: '',
       });
       const travel = async () => {
-        await wait(there);
+        await wait(trap?.end === 'pauses before' ? trap.forMs : there);
         if ((network.away.get(account) ?? 0) > elapsed()) {
           notice('account away');
           return deliver('ECONNREFUSED', back);
@@ -213,6 +260,24 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
     });
   }
 
+  /** Returns the trap that closes at a request of the app. */
+  function closeTrap(process: VirtualProcess, request: PipelineRequest): SetTrap | undefined {
+    if (traps.length === 0 || !isApp(process)) return undefined;
+    traps = traps.filter(({ until }) => until > elapsed());
+    for (const trap of traps) {
+      if (!isAt(trap, request)) continue;
+      trap.left -= 1;
+      if (trap.left > 0) continue;
+      traps = traps.filter((one) => one !== trap);
+      notice(`trap at: ${trap.request}`);
+      notice(`trap: ${trap.end}`);
+      // What others do then begins when the process has stopped.
+      if (!trap.end.endsWith('after')) trap.close();
+      return trap;
+    }
+    return undefined;
+  }
+
   /** Resolves right after the request of another process to the same place, or later. */
   function keepBehind(
     behind: 'any' | 'operator' | undefined,
@@ -247,8 +312,37 @@ export function createNetwork({ accounts, log, notice }: NetworkOptions): Networ
   return network;
 }
 
+const isApp = ({ name }: VirtualProcess) => /^p\d/.test(name);
 const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator');
 const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
+
+function isAt({ request: kind, table }: SetTrap, request: PipelineRequest): boolean {
+  const place = placeOf(request);
+  const method = methodOf(request);
+  const isQueue = request.url.includes('/messages');
+  const isTable = !isQueue && /^http:\/\/127\.0\.0\.1:\d*[147]\//.test(place);
+  switch (kind) {
+    case 'send message':
+      return isQueue && method === 'POST';
+    case 'hide message':
+      return isQueue && method === 'PUT';
+    case 'delete message':
+      return isQueue && method === 'DELETE';
+    default: {
+      const [what, where] = kind.split(' ');
+      if (!isTable || (where === 'entity') !== place.endsWith(`/${table}`)) return false;
+      if (what === 'read') return method === 'GET';
+      if (what === 'insert') return method === 'POST';
+      return method !== 'GET' && (what === 'write' || method !== 'POST');
+    }
+  }
+}
+
+/** Of the first action of a transaction. */
+function methodOf({ method, url, body }: PipelineRequest): string {
+  if (typeof body !== 'string' || !url.includes('/$batch')) return method;
+  return /\n([A-Z]+) https?:/.exec(body)?.[1] ?? method;
+}
 
 /** The table, queue or container of a request. A transaction names its table in its body. */
 function placeOf({ url, body }: PipelineRequest): string {

@@ -1,0 +1,40 @@
+import type { Values } from '../../lib/index.ts';
+import type { Step } from '../../local/walk/steps.ts';
+import type { AccountWork } from './operators.ts';
+import type { Trap } from './world/network.ts';
+
+/** Clients, each with the ETags that it has seen. */
+export const CLIENTS = 4;
+
+/** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
+export type Event =
+  | {
+      readonly do: 'write';
+      readonly client: number;
+      readonly step: Step;
+      /** Milliseconds after the next request of an operator to the table, instead of the planned time. */
+      readonly afterOperatorMs?: number;
+      readonly after?: AfterTrap;
+      /** Set when the write begins. */
+      readonly trap?: Trap;
+    }
+  | { readonly do: 'read'; readonly client: number; readonly of: string; readonly key: Values }
+  | { readonly do: 'kill'; readonly process: number }
+  | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
+  | { readonly do: 'away'; readonly account: number; readonly forMs: number }
+  /** The processes are replaced by others that know one account more. */
+  | { readonly do: 'grow' }
+  /** An operator, whose process may die. */
+  | {
+      readonly do: 'operate';
+      readonly work: AccountWork;
+      readonly to: number;
+      readonly diesAfterMs: number | undefined;
+    }
+  | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap };
+
+/** The time after the first trap of a scene has closed. */
+interface AfterTrap {
+  readonly scene: number;
+  readonly ms: number;
+}

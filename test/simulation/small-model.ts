@@ -1,0 +1,46 @@
+import { z } from 'zod';
+import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
+
+/** A model with few forms, whose entities therefore meet often: an index, a unique one, and one whose entries the writer leaves to the queue. */
+
+const access = { read: ['writer'], write: ['writer'] } as const;
+const text = z.string().min(1);
+const id = z.string().regex(/^[0-9]$/);
+
+const guests = defineEntity('guests', {
+  schema: z.object({ city: id, id, name: text }),
+  table: 'guests',
+  key: { partition: '{city}', row: '{id}' },
+  indexes: { name: interPartitionIndex({ table: 'guestsbyname', partition: '{name}', row: '{city}_{id}' }) },
+  access,
+});
+
+const cars = defineEntity('cars', {
+  schema: z.object({ city: id, id, plate: text }),
+  table: 'cars',
+  key: { partition: '{city}', row: '{id}' },
+  indexes: { plate: interPartitionIndex({ table: 'carsbyplate', partition: '{plate}', row: 'car', unique: true }) },
+  access,
+});
+
+const tickets = defineEntity('tickets', {
+  schema: z.object({ team: id, id, owner: text, topic: text }),
+  table: 'tickets',
+  key: { partition: '{team}', row: '{id}' },
+  indexes: {
+    owner: interPartitionIndex({ table: 'ticketsbyowner', partition: '{owner}', row: '{team}_{id}' }),
+    topic: interPartitionIndex({
+      table: 'ticketsbytopic',
+      partition: '{topic}',
+      row: '{team}_{id}',
+      settle: 'queue',
+    }),
+  },
+  access,
+});
+
+export const smallModel = defineModel({
+  roles: ['writer', 'operator'],
+  operatorRole: 'operator',
+  entities: [guests, cars, tickets],
+});
