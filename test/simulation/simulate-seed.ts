@@ -103,6 +103,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     accounts: names,
     log,
     notice,
+    canStop: (process) => running.some((one) => one.process === process && !process.isDead),
     kill: (process) => void runIn(undefined, createChance(seed, 'trapped', process.name), () => replace(process)),
   });
   /** When the first trap of each scene has closed. */

@@ -63,6 +63,8 @@ interface NetworkOptions {
   readonly log: (line: string) => void;
   /** Called with each situation that the network brings about. */
   readonly notice: (situation: string) => void;
+  /** False for a process that starts, or that is none of the app. */
+  readonly canStop: (process: VirtualProcess) => boolean;
   /** Ends a process of the app. */
   readonly kill: (process: VirtualProcess) => void;
 }
@@ -109,7 +111,7 @@ const MOST_HELD_MS = 8_000;
 const TRAP_FOR_MS = 90_000;
 const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
 
-export function createNetwork({ accounts, log, notice, kill }: NetworkOptions): Network {
+export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkOptions): Network {
   const memories = accounts.map((account, index) => {
     const origins = { table: originOf(index, 1), queue: originOf(index, 2), blob: originOf(index, 3) };
     return { account, memory: createMemoryStorage({ now: trueTime, account, origins }) };
@@ -262,7 +264,7 @@ export function createNetwork({ accounts, log, notice, kill }: NetworkOptions): 
 
   /** Returns the trap that closes at a request of the app. */
   function closeTrap(process: VirtualProcess, request: PipelineRequest): SetTrap | undefined {
-    if (traps.length === 0 || !isApp(process)) return undefined;
+    if (traps.length === 0 || !canStop(process)) return undefined;
     traps = traps.filter(({ until }) => until > elapsed());
     for (const trap of traps) {
       if (!isAt(trap, request)) continue;
@@ -312,7 +314,6 @@ export function createNetwork({ accounts, log, notice, kill }: NetworkOptions): 
   return network;
 }
 
-const isApp = ({ name }: VirtualProcess) => /^p\d/.test(name);
 const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator');
 const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
 
