@@ -9,16 +9,18 @@ import { Slowest } from './test/slowest.ts';
 
 const TESTS = ['test/**/*.test.ts', 'model/**/*.test.ts', 'examples/**/*.test.ts'];
 
-/** The files that take samples or count faults, and those that `npm test` runs on accounts in memory or not at all. */
+const textOf = (file: string) => readFileSync(file, 'utf8');
+/** The files that take samples or count faults, and those of which `npm test` runs nothing, not every test, or on accounts in memory. */
 const isOfEveryPoint = (file: string) =>
   isLeftToAll(file) ||
-  /\/(points|tried-faults|fault-driver|write-contract|console)\.ts'/.test(readFileSync(file, 'utf8')) ||
+  /\/(points|tried-faults|fault-driver|write-contract|console)\.ts'|'slow'/.test(textOf(file)) ||
   acceptsMemory(file);
 
 const isOfRun: Readonly<Record<string, (file: string) => boolean>> = {
   all: (file) => isOfEveryPoint(file) && !isNightly(file),
-  // The same files, with samples, but those that reach no storage: `npm test` has run them.
-  some: (file) => isOfEveryPoint(file) && !isNightly(file) && !/^test\/(model|simulation)\//.test(file),
+  // The same files, with samples, but those that reach no storage: `npm test` has run them, without what is slow.
+  some: (file) =>
+    isOfEveryPoint(file) && (!/^test\/(model|simulation)\//.test(file) || textOf(file).includes("'slow'")),
   few: (file) => !isLeftToAll(file),
 };
 const files = globSync(TESTS).filter(isOfRun[process.env.POINTS ?? ''] ?? (() => true));
@@ -49,6 +51,8 @@ export default defineConfig({
         },
       },
     ],
+    // What takes more than about half a second of processor time. `npm test` leaves it to `npm run test:storage`.
+    tags: [{ name: 'slow' }],
     // A process for each file would load the SDKs 250 times.
     isolate: false,
     reporters: ['default', new Slowest()],

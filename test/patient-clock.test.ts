@@ -10,7 +10,7 @@ function stall(milliseconds: number): void {
   for (const until = Date.now() + milliseconds; Date.now() < until; );
 }
 
-test('a process that gets no processor for longer than a hold keeps the hold', async () => {
+test('a process that gets no processor for longer than a hold keeps the hold', { tags: ['slow'] }, async () => {
   const { storage } = await storageToMove(1);
   const hold = await operationsMove.becomeMover(storage.accounts.list[0], { holdMs: 200, lateMs: 0 });
   for (let times = 0; times < 3; times += 1) {

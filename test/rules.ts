@@ -44,6 +44,7 @@ async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<stri
       include: [file],
       setupFiles: ['test/memory-setup.ts'],
       watch: false,
+      strictTags: false,
       reporters: [],
       // The cache has the code without the cut.
       fsModuleCache: false,

@@ -22,19 +22,20 @@ async function runBroken(broken: 'nothing' | 'trials' | 'other' | 'hook') {
 }
 
 describe('the table of trials', () => {
-  test('counts trials and is written after a green run', async () => {
+  test('counts trials and is written after a green run', { tags: ['slow'] }, async () => {
     const { output, exitCode, page } = await runBroken('nothing');
     expect(exitCode).toBe(0);
     expect(output).toContain('| each | 3 | 0 |\n| many | 1,000 | 0 |\n');
     expect(page).toMatch(/^Before\n<!-- tried[\s\S]*\| each \| 3 \| 0 \|\n[\s\S]*<!-- \/tried -->After\n$/);
   });
 
-  test('counts violations', async () => {
+  test('counts violations', { tags: ['slow'] }, async () => {
     expect((await runBroken('trials')).output).toContain('| each | 3 | 2 |\n| many | 1,000 | 1 |\n');
   });
 
   test.each(sampleItems(['trials', 'other', 'hook'] as const, 'red run'))(
     'is not written if the run is red (%s)',
+    { tags: ['slow'] },
     async (broken) => {
       const { exitCode, page } = await runBroken(broken);
       expect(exitCode).toBe(1);

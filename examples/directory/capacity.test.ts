@@ -28,7 +28,7 @@ test('the counted transactions of a create are those that docs/patterns.md and d
   }
 });
 
-test('npm run capacity rejects what it cannot size', async () => {
+test('npm run capacity rejects what it cannot size', { tags: ['slow'] }, async () => {
   const refused = async (...options: string[]) =>
     run(process.execPath, ['local/commands/capacity.ts', ...options]).catch(({ stderr }) => String(stderr));
   expect(await refused('--reads', '5')).toContain('Name an entity and its number');

@@ -10,7 +10,7 @@ const ADVENTURE_WORKS = '../shared/data/adventureworks-employees.csv';
 
 const started = useStartProcess({ deployed: true });
 
-test('npm start loads the sample company', async () => {
+test('npm start loads the sample company', { tags: ['slow'] }, async () => {
   const { process: running } = started;
   expect(running.said()).toContain('has loaded the sample data');
   const ask = await running.as('hr');

@@ -26,24 +26,28 @@ test('finds every email field of the sample', () => {
   expect(FIELDS.map(([name]) => name)).toEqual(['employees.email', 'people.email']);
 });
 
-test.each(FIELDS)('%s accepts no address that normalizes to a different ASCII address', (_, type) => {
-  fc.assert(
-    fc.property(address, (text) => {
-      const { success, data } = type.safeParse(text);
-      return !success || isAscii(String(data)) === isAscii(text);
-    }),
-    { numRuns: 20_000 },
-  );
-});
+test.each(FIELDS)(
+  '%s accepts no address that normalizes to a different ASCII address',
+  { tags: ['slow'] },
+  (_, type) => {
+    fc.assert(
+      fc.property(address, (text) => {
+        const { success, data } = type.safeParse(text);
+        return !success || isAscii(String(data)) === isAscii(text);
+      }),
+      { numRuns: 20_000 },
+    );
+  },
+);
 
-test.each(FIELDS)('%s accepts no control, bidi or other invisible character', (_, type) => {
+test.each(FIELDS)('%s accepts no control, bidi or other invisible character', { tags: ['slow'] }, (_, type) => {
   fc.assert(
     fc.property(address, (text) => !(/\p{C}/u.test(text) && type.safeParse(text).success)),
     { numRuns: 20_000 },
   );
 });
 
-test.each(FIELDS)('%s accepts its stored form again and leaves it unchanged', (_, type) => {
+test.each(FIELDS)('%s accepts its stored form again and leaves it unchanged', { tags: ['slow'] }, (_, type) => {
   fc.assert(
     fc.property(address, (text) => {
       const { success, data } = type.safeParse(text);

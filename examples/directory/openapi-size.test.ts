@@ -15,15 +15,19 @@ const alone = defineModel({
 test.each([
   ['all example packs', httpDoor.createRoutes(model), 333_000, 31_300],
   ['this pack', httpDoor.createRoutes(alone), 223_000, 23_900],
-] as const)('the description of the API of %s has a bounded size', (_, routes, most, mostCompressed) => {
-  const text = JSON.stringify(httpDoor.describeRoutes(routes));
-  const hint =
-    'an entity adds about 11 kB, and 700 compressed: raise the bound for a new one, or by the size of a new route';
-  expect(text.length, hint).toBeLessThan(most);
-  expect(gzipSync(text).length, hint).toBeLessThan(mostCompressed);
-});
+] as const)(
+  'the description of the API of %s has a bounded size',
+  { tags: ['slow'] },
+  (_, routes, most, mostCompressed) => {
+    const text = JSON.stringify(httpDoor.describeRoutes(routes));
+    const hint =
+      'an entity adds about 11 kB, and 700 compressed: raise the bound for a new one, or by the size of a new route';
+    expect(text.length, hint).toBeLessThan(most);
+    expect(gzipSync(text).length, hint).toBeLessThan(mostCompressed);
+  },
+);
 
-test('the description of each tag has at most 78 kB', () => {
+test('the description of each tag has at most 78 kB', { tags: ['slow'] }, () => {
   const routes = httpDoor.createRoutes(model);
   const sizes = [...new Set(routes.map(httpDoor.tagOf))].map((tag) => {
     return [

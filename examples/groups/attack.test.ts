@@ -63,6 +63,7 @@ const models: [string, LinkedModel][] = [
 
 test.each(models)(
   `${REQUESTS} hostile requests neither show nor change what is out of reach: %s`,
+  { tags: ['slow'], timeout: 7_200_000 },
   async (name, given) => {
     // What an operation of the app does beside the rules is the decision of the app.
     const model = { ...given, operations: {}, prefix: `attack${name}` };
@@ -160,7 +161,6 @@ test.each(models)(
     const wrong = now.filter((one) => !known.has(pathOf(one)) && !isAllowed(one));
     expect(wrong.map(({ entity, values }) => [entity.name, values])).toEqual([]);
   },
-  7_200_000,
 );
 
 interface Compared {

@@ -206,7 +206,10 @@ const MODELS: Readonly<Record<string, LinkedModel>> = { groups, 'the sample': pa
 
 describe.each(sampleItems(Object.keys(MODELS), 'model'))('%s', (name) => {
   const model = MODELS[name] ?? groups;
-  test('a caller sees what the evaluator says, and nothing else differs from a world without it', async () => {
+  test('a caller sees what the evaluator says, and nothing else differs from a world without it', {
+    tags: ['slow'],
+    timeout: 3_600_000,
+  }, async () => {
     const whole = await wholeWorld(model, name);
     const rules = new DeclaredRules(whole.stored);
     const limited = callersOf(model.list, whole.stored);
@@ -264,5 +267,5 @@ describe.each(sampleItems(Object.keys(MODELS), 'model'))('%s', (name) => {
       if (IS_EVERY_POINT)
         console.log(`${JSON.stringify(caller)}: ${shown} shown, ${hidden.length} hidden, ${compared} paths`);
     }
-  }, 3_600_000);
+  });
 });

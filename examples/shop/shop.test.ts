@@ -16,7 +16,7 @@ async function itemsOf(path: string) {
   return ((await read(path)) as { items: { customerId: string }[] }).items;
 }
 
-test('npm start loads the sample shop', async () => {
+test('npm start loads the sample shop', { tags: ['slow'] }, async () => {
   expect(await itemsOf('orders/HARBR')).toHaveLength(2);
   expect(await itemsOf('orders/by/latest/HARBR?top=1')).toMatchObject([{ orderId: 10_002 }]);
   expect(await read('orders/HARBR/10001?include=orderlines')).toMatchObject({

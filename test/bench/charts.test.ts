@@ -12,7 +12,9 @@ test('names every value of the horizontal axis, in a form that has room', () => 
   expect(labels).toHaveLength(12);
 });
 
-test('the charts of the documentation show the recorded points; npm run bench -- --redraw draws them', async () => {
+test('the charts of the documentation show the recorded points; npm run bench -- --redraw draws them', {
+  tags: ['slow'],
+}, async () => {
   const folder = new URL('../../docs/benchmarks/', import.meta.url);
   const drawn = (await readdir(folder)).filter((name) => name.endsWith('.svg'));
   const charts = Object.entries(await readCharts());

@@ -6,7 +6,9 @@ import { startFunctionsHost } from '../../local/instance/functions-host.ts';
 import { testStorage } from '../storage.ts';
 import { waitForUrl } from './first-request.ts';
 
-test('a host that ends before it listens ends the measurement, with what the host logged', async () => {
+test('a host that ends before it listens ends the measurement, with what the host logged', {
+  tags: ['slow'],
+}, async () => {
   const app = await mkdtemp(join(tmpdir(), 'rowkey-first-'));
   onTestFinished(() => rm(app, { recursive: true }));
   await writeFile(join(app, 'package.json'), '{"type":"module","main":"app.js"}');

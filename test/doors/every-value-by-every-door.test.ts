@@ -88,7 +88,7 @@ afterAll(() => {
   console.log(lines.map((line) => `| ${line.map(cell).join(' | ')} |`).join('\n'));
 });
 
-describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
+describe.each(SETUPS)('$title', { tags: ['slow'] }, ({ title: setup, account, others }) => {
   const product = useProduct(account, { app, further: others });
   const kept: Thing[] = [];
   let ways: Ways;
@@ -194,45 +194,49 @@ describe.each(SETUPS)('$title', ({ title: setup, account, others }) => {
     expect(faults).toEqual([]);
   });
 
-  test.runIf(others.length > 0)('keeps every value while rows move to another account, and after it', async () => {
-    const { storage } = product;
-    const given = { ...quick, resources: operationsModel.resourcesOf(model.list, Date.now(), model) };
-    const moveAll = async (to: string) => {
-      const keys = kept.flatMap(({ room, handle, label }) => [
-        storageSlots.slotOf(room),
-        ...[handle, label].map((value) => storageSlots.slotOf(value)),
-      ]);
-      await operationsMove.moveSlots(storage, [{ slots: [...new Set(keys)].sort(), to }], given);
-    };
-    /** The host reads the map of slots again after some seconds. */
-    const check = async (when: string) => {
-      await expect
-        .poll(
-          async () => {
-            const faults = [];
-            for (const thing of kept)
-              faults.push(...(await misread(thing)).map((fault) => `${describeThing(thing)} ${fault}`));
-            return faults.slice(0, 5);
-          },
-          { timeout: PATIENCE_MS, message: when },
-        )
-        .toEqual([]);
-    };
-    const verified = async () => {
-      const { code, said } = await product.run('verify', 'things');
-      expect(code, said).toBe(0);
-    };
-    expect(kept.length).toBeGreaterThan(SAMPLE);
-    await moveAll('third');
-    await check('at another account');
-    await verified();
-    await operationsMove.cleanUp(storage, given);
-    await check('after the clean-up');
-    await verified();
-    await moveAll('first');
-    await check('at the first account');
-    await verified();
-  });
+  test.runIf(others.length > 0)(
+    'keeps every value while rows move to another account, and after it',
+    { tags: ['slow'] },
+    async () => {
+      const { storage } = product;
+      const given = { ...quick, resources: operationsModel.resourcesOf(model.list, Date.now(), model) };
+      const moveAll = async (to: string) => {
+        const keys = kept.flatMap(({ room, handle, label }) => [
+          storageSlots.slotOf(room),
+          ...[handle, label].map((value) => storageSlots.slotOf(value)),
+        ]);
+        await operationsMove.moveSlots(storage, [{ slots: [...new Set(keys)].sort(), to }], given);
+      };
+      /** The host reads the map of slots again after some seconds. */
+      const check = async (when: string) => {
+        await expect
+          .poll(
+            async () => {
+              const faults = [];
+              for (const thing of kept)
+                faults.push(...(await misread(thing)).map((fault) => `${describeThing(thing)} ${fault}`));
+              return faults.slice(0, 5);
+            },
+            { timeout: PATIENCE_MS, message: when },
+          )
+          .toEqual([]);
+      };
+      const verified = async () => {
+        const { code, said } = await product.run('verify', 'things');
+        expect(code, said).toBe(0);
+      };
+      expect(kept.length).toBeGreaterThan(SAMPLE);
+      await moveAll('third');
+      await check('at another account');
+      await verified();
+      await operationsMove.cleanUp(storage, given);
+      await check('after the clean-up');
+      await verified();
+      await moveAll('first');
+      await check('at the first account');
+      await verified();
+    },
+  );
 });
 
 const describeThing = (thing: Thing) => JSON.stringify(thing).slice(0, 200);

@@ -6,7 +6,7 @@ import { alertRules as rules } from './alert-rules.ts';
 import { INFRA, theDeclaration, theResource } from './bicep.ts';
 import { readQuery, readQueryBeforeTelemetry } from './kusto.ts';
 
-test('the parser finds an error in a query', () => {
+test('the parser finds an error in a query', { tags: ['slow'] }, () => {
   expect(readQuery('AppMetrics | where Name = 1').errors).not.toEqual([]);
   expect(readQuery('AppMetrics | summarize last = max(TimeGenerated)').errors).not.toEqual([]);
   expect(readQuery('AppMetrics | where Nmae == 1').errors).not.toEqual([]);

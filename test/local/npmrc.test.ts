@@ -27,13 +27,13 @@ function npm(...words: readonly string[]): Promise<{ code: unknown; stdout: stri
   );
 }
 
-test('npm ci prints its summary without a warning about engines', async () => {
+test('npm ci prints its summary without a warning about engines', { tags: ['slow'] }, async () => {
   const { code, stdout, stderr } = await npm('ci');
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('added 1 package');
 });
 
-test('npm ci prints an error and fails when the lock file does not match', async () => {
+test('npm ci prints an error and fails when the lock file does not match', { tags: ['slow'] }, async () => {
   const other = { ...project, dependencies: { ...project.dependencies, missing: '1.0.0' } };
   await writeFile(join(folder, 'package.json'), JSON.stringify(other));
   const { code, stderr } = await npm('ci');

@@ -3,6 +3,7 @@ import { explore, RULES, type Rule } from './copies.ts';
 
 test.each(['a', 'command'] as const)(
   'no copy says another model than the record: two starts beside a third actor, %s',
+  { tags: ['slow'] },
   (third) => {
     expect(explore(third)).toEqual({ states: expect.any(Number), isComplete: true });
   },

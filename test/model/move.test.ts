@@ -25,12 +25,17 @@ const LARGE: readonly ScriptName[] = [
   'splitsRemoves',
 ];
 
-test.each(IS_EVERY_POINT ? [...SMALL, ...LARGE] : SMALL)('a move loses nothing and can always end: %s', (name) => {
-  expect(explore(SCRIPTS[name])).toEqual({ states: expect.any(Number), isComplete: true });
-});
+test.each(IS_EVERY_POINT ? [...SMALL, ...LARGE] : SMALL)(
+  'a move loses nothing and can always end: %s',
+  { tags: ['slow'] },
+  (name) => {
+    expect(explore(SCRIPTS[name])).toEqual({ states: expect.any(Number), isComplete: true });
+  },
+);
 
 test.runIf(!IS_EVERY_POINT).each(sampleItems(LARGE, 'large move', 2))(
   'a move loses nothing in its first states: %s',
+  { tags: ['slow'] },
   (name) => {
     expect(explore(SCRIPTS[name], { limit: 5_000 }).violation).toBeUndefined();
   },
@@ -79,7 +84,7 @@ test.each(
   (IS_EVERY_POINT ? rules : [...fast, ...sampleItems(SLOW, 'slow rule of a move')]).map(
     (rule) => [RULES[rule], rule] as const,
   ),
-)('a move loses something if %s', (_, rule) => {
+)('a move loses something if %s', { tags: ['slow'] }, (_, rule) => {
   const [script, violation] = FOUND[rule];
   const found = explore(SCRIPTS[script], { broken: rule });
   expect(found.violation).toMatch(violation);

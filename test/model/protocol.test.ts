@@ -32,13 +32,13 @@ function visitTimed(words: string, { SCRIPT, fault }: { SCRIPT: string; fault?: 
 }
 
 describe.each(['plain', 'unique'])('%s index entries', (kind) => {
-  test.each(['lease', 'prompt'])('agree with the entities in the end: %s', (mode) => {
+  test.each(['lease', 'prompt'])('agree with the entities in the end: %s', { tags: ['slow'] }, (mode) => {
     const found = visit([kind, mode], { LIMIT: String(AGREEING_STATES) });
     expect(found.match(/nothing is lost/g)).toHaveLength(kind === 'plain' ? 14 : 13);
     expect(found).not.toContain('VIOLATION');
   });
 
-  test('agree with the entities in the end if a reply is lost', () => {
+  test('agree with the entities in the end if a reply is lost', { tags: ['slow'] }, () => {
     expect(visit([kind, 'lease'], { LOST: '1', LIMIT: String(AGREEING_STATES) })).not.toContain('VIOLATION');
   });
 });
@@ -52,7 +52,7 @@ test.each([
   ['with a reminder that is deleted before the work ends', 'plain prompt releasefirst', 'X'],
   ['with a change of another field that is not under the ETag', 'plain lease othernoetag', 'V'],
   ['with a writer that continues to settle after it sent the work', 'plain lease straggler', 'U'],
-])('a protocol %s leaves a difference', (_, words, SCRIPT) => {
+])('a protocol %s leaves a difference', { tags: ['slow'] }, (_, words, SCRIPT) => {
   expect(visit(words.split(' '), { SCRIPT })).toContain('VIOLATION');
 });
 
@@ -63,7 +63,7 @@ test.each([
   ['a claim may land before its intent', 'unique lease claimfirst', 'Q'],
   ['a reconciler confirms its claim without a second read of the entity', 'unique lease norecheck', 'Q'],
   ['a writer sends the work that it leaves to the queue before its own entries agree', 'plain lease restfirst', 'A'],
-])('a difference is left if %s', (_, words, SCRIPT) => {
+])('a difference is left if %s', { tags: ['slow'] }, (_, words, SCRIPT) => {
   const isOfWriters = words.endsWith('claimfirst') || words.endsWith('wanted');
   const isOfCrash = words.endsWith('claimfirst') || words.endsWith('restfirst');
   const more = { CRASHES: isOfCrash ? '1' : '0', FUNCTIONS: isOfWriters ? '0' : '1' };
@@ -78,7 +78,9 @@ test.runIf(IS_EVERY_POINT).each([
   expect(visit(['plain', 'lease', broken], more)).toContain('VIOLATION');
 });
 
-test('a tombstone that a move has given another version is deleted, and stays without a second try', () => {
+test('a tombstone that a move has given another version is deleted, and stays without a second try', {
+  tags: ['slow'],
+}, () => {
   const more = { SCRIPT: 'U', CRASHES: '0', FUNCTIONS: '0', MOVES: '1' };
   expect(visit(['plain', 'lease'], more)).toMatch(/U: \d+ states, \d+ ms, nothing is lost/);
   expect(visit(['plain', 'lease', 'bury'], more)).toContain('VIOLATION: the tombstone of entity 0 left behind');
@@ -86,6 +88,7 @@ test('a tombstone that a move has given another version is deleted, and stays wi
 
 test.each(['X', 'Y', 'Z'])(
   'an insert or a delete without an ETag that is sent again takes effect twice: %s',
+  { tags: ['slow'] },
   (SCRIPT) => {
     const more = { SCRIPT, CRASHES: '0', FUNCTIONS: '0', LOST: '1' };
     expect(visit(['plain', 'lease', 'resend'], more)).toContain('VIOLATION: a change took effect twice');
@@ -100,7 +103,7 @@ describe('with time', () => {
     ['unique', 'Q'],
     ['unique', 'T'],
     ['unique', 'W'],
-  ])('%s index entries agree with the entities in the end: %s', (kind, SCRIPT) => {
+  ])('%s index entries agree with the entities in the end: %s', { tags: ['slow'] }, (kind, SCRIPT) => {
     const limit = IS_EVERY_POINT ? ALL_TIMED_STATES / 3 : AGREEING_STATES;
     for (const fault of ['crash', 'lost'])
       expect(visitTimed(kind, { SCRIPT, fault }, limit)).toContain('nothing is lost');

@@ -65,6 +65,7 @@ const SMALL_MOVES: readonly MovesName[] = [
 
 test.each(IS_EVERY_POINT ? (Object.keys(moves.SCRIPTS) as MovesName[]) : SMALL_MOVES)(
   'a move to another key and one to other values lose nothing and can always end: %s',
+  { tags: ['slow'] },
   (name) => {
     expect(moves.explore(moves.SCRIPTS[name])).toEqual({ states: expect.any(Number), isComplete: true });
   },

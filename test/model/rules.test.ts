@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkTypes } from '../check-types.ts';
+import { isLeftToAll } from '../left-to-all.ts';
 import { PROMISES } from '../mutation/promises.ts';
 import { BEGIN, type Cut, END, PAGE, RULES, removeRule, tableOfRules, toPattern } from './rules.ts';
 
@@ -36,12 +37,20 @@ test.each(cuts)('$without: the code still has it, and the test exists', (cut) =>
   expect(findTitles(file, title)).toHaveLength(1);
 });
 
+test('npm test runs the test of each', () => {
+  const left = cuts.filter(({ test: [file, title] }) => {
+    const [, after = ''] = readFileSync(file, 'utf8').split(`${findTitles(file, title)[0]}',`);
+    return isLeftToAll(file) || /^\s*\{[^}]*'slow'/.test(after);
+  });
+  expect(left.map(({ test: [file, title] }) => `${file}: ${title}`)).toEqual([]);
+});
+
 test('each of the cuts has a name of its own', () => {
   expect(new Set(cuts.map(({ without }) => without)).size).toBe(cuts.length);
 });
 
 // Otherwise a rule could fail its test for another reason than its absence, or not run at all because an error is handled.
-test('the code without each of them has no type error', async () => {
+test('the code without each of them has no type error', { tags: ['slow'] }, async () => {
   const folder = mkdtempSync('node_modules/.rules-');
   try {
     for (const [index, cut] of cuts.entries()) {

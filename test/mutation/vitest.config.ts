@@ -33,6 +33,7 @@ class LikelyFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: TESTS,
+    strictTags: false,
     globalSetup: ['test/unit-setup.ts'],
     // The files share their modules, which a mutant would otherwise load for each of them.
     setupFiles: ['test/memory-setup.ts'],

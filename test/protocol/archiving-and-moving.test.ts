@@ -168,7 +168,7 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
   const destination = operation === 'archive' ? former : employees;
   const arrived = (one: Values) => (operation === 'archive' ? one : there(one));
 
-  test('a delete by a caller is never undone', async () => {
+  test('a delete by a caller is never undone', { tags: ['slow'] }, async () => {
     const calls = await interruptEverywhere(
       operation,
       (one) => engineWrite.deleteEntity(engine, employees, one),
@@ -193,7 +193,9 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
   });
 });
 
-test('a delete in a batch at the destination of a move is rejected until the entity has arrived', async () => {
+test('a delete in a batch at the destination of a move is rejected until the entity has arrived', {
+  tags: ['slow'],
+}, async () => {
   const deleted = new Set<unknown>();
   await interruptEverywhere(
     'move',
@@ -412,7 +414,9 @@ const ofGone = async (one: Values) => {
   return transfer;
 };
 
-test('a move that has failed does not overwrite the record of a duplicate that has succeeded', async () => {
+test('a move that has failed does not overwrite the record of a duplicate that has succeeded', {
+  tags: ['slow'],
+}, async () => {
   await tryEachCall((of, _, transfer) => engineTransfer.runTransfer(later(of), movers, transfer), succeed, ofGone);
   await tryEachCall(
     (of, _, transfer) => engineTransfer.giveUpTransfer(of, movers, transfer, 'Poison.'),
@@ -421,7 +425,7 @@ test('a move that has failed does not overwrite the record of a duplicate that h
   );
 });
 
-test('a move that is requested again does not overwrite the record of its success', async () => {
+test('a move that is requested again does not overwrite the record of its success', { tags: ['slow'] }, async () => {
   const ids = new Map<unknown, string>();
   const request = async (of: Engine, one: Values) => {
     const id = ids.get(one) ?? randomUUID();

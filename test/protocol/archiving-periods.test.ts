@@ -188,7 +188,7 @@ describe('an archive', () => {
     return featureUpkeep.rollPeriods({ ...engine, now: clock }, visits, { until: PAST + baseValues.MINUTE_MS });
   };
 
-  test('is continued by later runs, and its table is dropped by the last one', async () => {
+  test('is continued by later runs, and its table is dropped by the last one', { tags: ['slow'] }, async () => {
     await writeLong(5);
     for (const rows of [2, 4]) {
       expect(await rollUntil(2)).toMatchObject({ dropped: [], archiving: [TABLE] });
@@ -275,7 +275,9 @@ describe('an archive', () => {
     expect(instantsOf(await readArchives())).toEqual(instants(20));
   });
 
-  test('has every row after any fault at any call, and no table is dropped without it', async () => {
+  test('has every row after any fault at any call, and no table is dropped without it', {
+    tags: ['slow'],
+  }, async () => {
     await tryFaults(
       async ({ fault, client }) => {
         await afterEachRound();

@@ -74,7 +74,7 @@ async function left(site: string, type = 'goods') {
 }
 const markIn = (site: string, id: string) => engineRead.markOf(definePlaces.addressOf(goods, { site, id }));
 
-test('the consistency check names each', async () => {
+test('the consistency check names each', { tags: ['slow'] }, async () => {
   await store('Checked');
   const { findings } = await operationsCheck.verifyPage(engine, goods, {
     top: 100,
@@ -126,7 +126,7 @@ test('a range delete deletes the others, and no entity outside of the range', as
     );
 });
 
-test('expiry deletes the others, and says which it cannot delete', async () => {
+test('expiry deletes the others, and says which it cannot delete', { tags: ['slow'] }, async () => {
   for (const { partitionKey = '', rowKey = '' } of await rowsOf(world.storage, 'goods'))
     await world.storage.table('goods').deleteEntity(String(partitionKey), String(rowKey));
   await store('Expired');

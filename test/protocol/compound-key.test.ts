@@ -177,7 +177,7 @@ describe('an employee and its reviews', () => {
     expect(filter).not.toMatch(/RowKey le|\(RowKey|or RowKey/);
   });
 
-  test('are read in a second query if rows between them fill the first', async () => {
+  test('are read in a second query if rows between them fill the first', { tags: ['slow'] }, async () => {
     const area = 'Full';
     for (const lot of [1, 2]) await engineWrite.createEntity(engine, lots, { area, lot });
     const own = ['a', 'b'].map((item) => ({ area, lot: 1, item }));
@@ -269,6 +269,7 @@ describe('reviews are transferred and deleted with their employee:', () => {
 
   test.each(['archive', 'move'] as const)(
     'along with an %s, whatever is written at whichever moment',
+    { tags: ['slow'] },
     async (operation) => {
       const destination = operation === 'archive' ? former : employees;
       const arrived = (one: Values) => (operation === 'archive' ? one : moved(one));
@@ -340,7 +341,7 @@ describe('a project and its tasks', () => {
   });
 });
 
-describe('a project with more tasks than a transaction has rows', () => {
+describe('a project with more tasks than a transaction has rows', { tags: ['slow'] }, () => {
   const CHILDREN = 120;
   const project = { area: 'large', projectId: 'p1' };
   const limit = 'it has 120, and at most 99 are possible';
@@ -392,7 +393,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     if (kinds.includes('tasks')) expect(kinds, label).toContain('projects');
   };
 
-  test('is an operation, which ends with the last task', async () => {
+  test('is an operation, which ends with the last task', { tags: ['slow'] }, async () => {
     const { project, transfer, status } = await begin();
     expect(await status()).toMatchObject({ operation: 'delete', status: 'running', key: project });
     expect((await engineRead.readWithChildren(engine, projects, project, [tasks])).values.tasks).toHaveLength(120);
@@ -402,7 +403,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     expect(await rowsIn(project.area)).toEqual([]);
   });
 
-  test('takes a transaction for each 99 tasks, and a few for all of them', async () => {
+  test('takes a transaction for each 99 tasks, and a few for all of them', { tags: ['slow'] }, async () => {
     // Of 403: one more transaction for each 99.
     const costs = [];
     for (const count of [205, 403]) {
@@ -412,7 +413,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     expect(costs).toEqual([15, 17]);
   });
 
-  test('ends after any fault, without a task that has no project meanwhile', async () => {
+  test('ends after any fault, without a task that has no project meanwhile', { tags: ['slow'] }, async () => {
     const outcomes = await tryFaults(
       async ({ client, timing, label }) => {
         const { project, transfer, status } = await begin();
@@ -432,7 +433,9 @@ describe('the delete of a project with hundreds of tasks', () => {
     for (const area of outcomes) expect(await rowsIn(area), area).toEqual([]);
   });
 
-  test('lets no writer and no duplicate in at any call, and a later project has no task of it', async () => {
+  test('lets no writer and no duplicate in at any call, and a later project has no task of it', {
+    tags: ['slow'],
+  }, async () => {
     const seen = new Set<string>();
     await tryInterruptions(
       world,
@@ -495,7 +498,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     });
   });
 
-  test('deletes nothing of a later project if a transaction arrives late', async () => {
+  test('deletes nothing of a later project if a transaction arrives late', { tags: ['slow'] }, async () => {
     const { project, transfer } = await begin();
     const client = lateHttpClient(({ url }) => url.includes('$batch'), { dies: true });
     await engineTransfer.runTransfer(world.engineThrough(client, QUICK), projects, transfer).catch(() => undefined);
@@ -506,7 +509,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     expect(await rowsIn(project.area)).toHaveLength(121);
   });
 
-  test('is closed to writers while it runs, and open again if it is given up', async () => {
+  test('is closed to writers while it runs, and open again if it is given up', { tags: ['slow'] }, async () => {
     const { project, transfer, status } = await begin();
     await engineTransfer
       .runTransfer(world.engineThrough(faultyHttpClient('crash after', 8), QUICK), projects, transfer)
@@ -537,7 +540,7 @@ describe('the delete of a project with hundreds of tasks', () => {
     await engineWrite.createEntity(engine, tasks, { ...project, task: 'x' });
   });
 
-  test('is accepted for an action of a batch and in a range', async () => {
+  test('is accepted for an action of a batch and in a range', { tags: ['slow'] }, async () => {
     const project = { area: 'batch', projectId: 'p' };
     await createLarge(project, 120);
     expect(await engineWrite.writeBatch(engine, projects, [{ delete: project }])).toEqual([
@@ -594,7 +597,7 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
       await engineWrite.patchEntity(engine, destination, values, { title: 'there' }, { ifMatch: etag });
   };
 
-  test.each([2, 120])('with %i tasks ends with all of them after any fault', async (count) => {
+  test.each([2, 120])('with %i tasks ends with all of them after any fault', { tags: ['slow'] }, async (count) => {
     await tryFaults(
       async ({ client, timing, label }) => {
         const { project, transfer, status } = await begin(count);
@@ -611,22 +614,28 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
     );
   });
 
-  test.each([2, 120])('with %i tasks loses none when a duplicate of the message runs at any call', async (count) => {
-    await tryInterruptions(
-      world,
-      async () => {
-        const { project, transfer } = await begin(count);
-        return {
-          act: (through) => engineTransfer.runTransfer(through, projects, transfer),
-          interrupt: () => engineTransfer.runTransfer(engine, projects, transfer),
-          check: (label) => expectMoved(project, count, label),
-        };
-      },
-      { what: `${operation} of a parent with ${count} children, by two consumers`, size: 2 },
-    );
-  });
+  test.each([2, 120])(
+    'with %i tasks loses none when a duplicate of the message runs at any call',
+    { tags: ['slow'] },
+    async (count) => {
+      await tryInterruptions(
+        world,
+        async () => {
+          const { project, transfer } = await begin(count);
+          return {
+            act: (through) => engineTransfer.runTransfer(through, projects, transfer),
+            interrupt: () => engineTransfer.runTransfer(engine, projects, transfer),
+            check: (label) => expectMoved(project, count, label),
+          };
+        },
+        { what: `${operation} of a parent with ${count} children, by two consumers`, size: 2 },
+      );
+    },
+  );
 
-  test('with 120 tasks is undone for a key that is taken, also after a crash at any call', async () => {
+  test('with 120 tasks is undone for a key that is taken, also after a crash at any call', {
+    tags: ['slow'],
+  }, async () => {
     await tryFaults(
       async ({ client, timing, label }) => {
         const { project, transfer, status } = await begin(120);
@@ -647,7 +656,7 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
     );
   });
 
-  test('with 120 tasks takes a few transactions more than with 99', async () => {
+  test('with 120 tasks takes a few transactions more than with 99', { tags: ['slow'] }, async () => {
     const costs = [];
     for (const count of [99, 120, 219]) {
       const { transfer } = await begin(count);

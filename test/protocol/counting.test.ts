@@ -121,7 +121,7 @@ describe('a maintained count', () => {
     expect(led).toEqual({ department: 'Led', employeeCount: 0 });
   });
 
-  test('follows moves, archives and imports', async () => {
+  test('follows moves, archives and imports', { tags: ['slow'] }, async () => {
     const people = Array.from({ length: 40 }, () => somebody({ department: 'From' }));
     expect(await putAll(world.engine, employees, people)).toEqual(people.map(() => 'created'));
     for (const department of ['From', 'To']) await engineWrite.createEntity(world.engine, departments, { department });

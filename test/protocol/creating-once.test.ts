@@ -42,29 +42,33 @@ test('costs three transactions less while the claim of an earlier conflict waits
 test.each<[string, Entity, () => Values]>([
   ['with its whole key', employees, () => somebody()],
   ['with a part that is made up', logins, () => ({ employeeId: somebody().employeeId, succeeded: true })],
-])('%s is created once, after any fault of the first attempt at any call', async (_, entity, make) => {
-  const what = 'Create repeated after a fault at each storage call of the first attempt';
-  await tryFaults(
-    async ({ fault, label, client }) => {
-      const [input, id] = [make(), randomUUID()];
-      const unlucky = world.engineThrough(client, fault && QUICK);
-      const first = engineWrite.createOnce(unlucky, entity, input, id).catch(() => undefined);
-      // The run that counts has no other request beside the first.
-      if (!fault) await first;
-      const second = () => engineWrite.createOnce(world.engine, entity, input, id);
-      // Concurrently with the first request, and then until it is no longer busy: the claim of a dead process holds
-      // for a while.
-      await Promise.all([first, second().catch(() => undefined)]);
-      await vi.waitFor(() => expect(second(), label).resolves.toBeDefined(), { timeout: PATIENCE_MS, interval: 50 });
-      const tables = entity.period ? await storageTables.listTables(world.storage, entity.table) : [entity.table];
-      const rows = (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
-      const mine = rows.filter(
-        (row) => row.EntityType === entity.name && row.SourceRow === undefined && row.employeeId === input.employeeId,
-      );
-      expect(mine).toHaveLength(1);
-    },
-    { what, concurrency: 12 },
-  );
-  await world.settle();
-  await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
-});
+])(
+  '%s is created once, after any fault of the first attempt at any call',
+  { tags: ['slow'] },
+  async (_, entity, make) => {
+    const what = 'Create repeated after a fault at each storage call of the first attempt';
+    await tryFaults(
+      async ({ fault, label, client }) => {
+        const [input, id] = [make(), randomUUID()];
+        const unlucky = world.engineThrough(client, fault && QUICK);
+        const first = engineWrite.createOnce(unlucky, entity, input, id).catch(() => undefined);
+        // The run that counts has no other request beside the first.
+        if (!fault) await first;
+        const second = () => engineWrite.createOnce(world.engine, entity, input, id);
+        // Concurrently with the first request, and then until it is no longer busy: the claim of a dead process holds
+        // for a while.
+        await Promise.all([first, second().catch(() => undefined)]);
+        await vi.waitFor(() => expect(second(), label).resolves.toBeDefined(), { timeout: PATIENCE_MS, interval: 50 });
+        const tables = entity.period ? await storageTables.listTables(world.storage, entity.table) : [entity.table];
+        const rows = (await Promise.all(tables.map((table) => rowsOf(world.storage, table)))).flat();
+        const mine = rows.filter(
+          (row) => row.EntityType === entity.name && row.SourceRow === undefined && row.employeeId === input.employeeId,
+        );
+        expect(mine).toHaveLength(1);
+      },
+      { what, concurrency: 12 },
+    );
+    await world.settle();
+    await countTried({ what, times: 0 }, () => expectIndexesToAgree(world.storage, employees));
+  },
+);

@@ -62,7 +62,9 @@ beforeAll(async () => {
 const nameOf = async (unit: string, memberId: string) =>
   (await engineRead.readEntity(world.engine, members, { unit, memberId })).values.unitName;
 
-test('a renamed unit reaches its members through a process that remembers the former name', async () => {
+test('a renamed unit reaches its members through a process that remembers the former name', {
+  tags: ['slow'],
+}, async () => {
   await engineWrite.createEntity(world.engine, units, { unit: 'u', name: 'Former' });
   for (const memberId of ['1', '2', '3'])
     await engineWrite.createEntity(world.engine, members, { unit: 'u', memberId, fullName: 'Ann' });

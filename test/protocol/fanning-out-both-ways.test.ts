@@ -106,7 +106,7 @@ describe('two entities that copy from each other', () => {
     await expectIndexesToAgree(world.storage, members);
   }
 
-  test('follow each other, for the transactions that the documentation names', async () => {
+  test('follow each other, for the transactions that the documentation names', { tags: ['slow'] }, async () => {
     const unit = await foundUnit();
     await expectUnit(unit, 'First');
     const writer = await costOf(() => patch(units, { unit }, { name: 'Renamed' }));
@@ -127,7 +127,7 @@ describe('two entities that copy from each other', () => {
     expect((await engineRead.readEntity(world.engine, members, again)).values).toMatchObject({ unitName: 'Renamed' });
   });
 
-  test('agree after a crash at any call of the fan-out', async () => {
+  test('agree after a crash at any call of the fan-out', { tags: ['slow'] }, async () => {
     const unit = await foundUnit();
     let round = 0;
     const play = async ({ client }: FaultTrial) => {

@@ -45,7 +45,7 @@ describe('a fan-out that races', () => {
   }
   const WHAT = 'Fan-out or writer of a receiver overtaken by another, before and after each storage call';
 
-  test('with the create of a receiver leaves no stale copy', async () => {
+  test('with the create of a receiver leaves no stale copy', { tags: ['slow'] }, async () => {
     await everywhere(WHAT, async () => {
       const { team, club, player } = await found();
       return {
@@ -90,7 +90,7 @@ describe('a fan-out that races', () => {
     });
   });
 
-  test('with a later change and its fan-out leaves the later values', async () => {
+  test('with a later change and its fan-out leaves the later values', { tags: ['slow'] }, async () => {
     await everywhere(WHAT, async () => {
       const { team, player } = await found();
       await putAll(world.engine, players, [player('1'), player('2'), player('3')]);
@@ -148,7 +148,7 @@ describe('any fault at any call', () => {
       'of the create of a receiver',
       async (engine, clubId) => create(players, { team: clubId, playerId: '9', clubId }, engine),
     ],
-  ])('%s leaves no stale copy', async (what, act) => {
+  ])('%s leaves no stale copy', { tags: ['slow'] }, async (what, act) => {
     const set = async () => {
       const { club } = await found();
       await create(fans, { clubId: club.clubId, fanId: '1' });
@@ -180,7 +180,9 @@ describe('random schedules', () => {
   let run = 0;
   const holds = countHolds();
 
-  test('of writers, with messages twice, late and out of order, end with exact copies', async () => {
+  test('of writers, with messages twice, late and out of order, end with exact copies', {
+    tags: ['slow'],
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(schedule, { minLength: 20, maxLength: 20 }), async (all) => {
         const engine = world.engineThrough(httpClient);

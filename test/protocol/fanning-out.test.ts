@@ -178,7 +178,7 @@ describe('a change of the source', () => {
     await expectCopies();
   });
 
-  test('continues in further messages, and skips what is done', async () => {
+  test('continues in further messages, and skips what is done', { tags: ['slow'] }, async () => {
     const { club } = await found();
     await storeFans(club.clubId, 1_150);
     await patch(clubs, club, { clubName: 'Continued' });
@@ -288,7 +288,9 @@ test('the consistency check finds and repairs a stale copy', async () => {
   expect(await check(club.clubId, false)).toEqual([]);
 });
 
-test('the consistency check finds a stale index entry also of an entity with a stale copy', async () => {
+test('the consistency check finds a stale index entry also of an entity with a stale copy', {
+  tags: ['slow'],
+}, async () => {
   const { club, player, team } = await found();
   for (const id of ['1', '2']) await create(players, player(id, { clubId: club.clubId, note: 'right' }));
   await world.settle();

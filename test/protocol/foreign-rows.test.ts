@@ -157,7 +157,7 @@ async function verifyAll(
 const SETUPS = sampleItems([[['first']], [['first', 'second', 'third']]], 'accounts with rows of others');
 
 describe.each(SETUPS)('in accounts %s', (names) => {
-  test('commands over many rows leave rows of another program as they are', async () => {
+  test('commands over many rows leave rows of another program as they are', { tags: ['slow'] }, async () => {
     const world = await openWorld(names);
     const { engine, settle } = world;
     const seeded = await seed(world);
@@ -219,7 +219,7 @@ async function outcomeOf(call: Promise<unknown>): Promise<string> {
 }
 
 describe.each(SETUPS)('single writes in accounts %s', (names) => {
-  test('refuse the key of a row of another program, and leave the row as it is', async () => {
+  test('refuse the key of a row of another program, and leave the row as it is', { tags: ['slow'] }, async () => {
     const world = await openWorld(names);
     const { engine, settle } = world;
     const { storage } = engine;
@@ -278,7 +278,9 @@ describe.each(SETUPS)('single writes in accounts %s', (names) => {
     }
   });
 
-  test('leave a row of another program at the key of an index entry, a list, a count or a total', async () => {
+  test('leave a row of another program at the key of an index entry, a list, a count or a total', {
+    tags: ['slow'],
+  }, async () => {
     const world = await openWorld(names);
     const { engine, settle } = world;
     const { storage } = engine;
@@ -312,7 +314,7 @@ describe.each(SETUPS)('single writes in accounts %s', (names) => {
     }
   });
 
-  test('leave a row of another program at the key of a series', async () => {
+  test('leave a row of another program at the key of a series', { tags: ['slow'] }, async () => {
     const { engine } = await openWorld(names);
     const { storage } = engine;
     for (const entity of series.filter(({ isWrittenByClients }) => !isWrittenByClients)) {
@@ -338,7 +340,7 @@ describe.each(SETUPS)('single writes in accounts %s', (names) => {
 describe('moves between accounts', () => {
   const given = { timing: QUICK, resources: resources() };
 
-  test('leave rows of another program where they are, and move all others', async () => {
+  test('leave rows of another program where they are, and move all others', { tags: ['slow'] }, async () => {
     const world = await openWorld(['first', 'second', 'third']);
     const { engine, open } = world;
     await seed(world);

@@ -108,7 +108,7 @@ function arbitraryIntent() {
     }));
 }
 
-test('a forged intent changes no row of a consistent store', async () => {
+test('a forged intent changes no row of a consistent store', { tags: ['slow'] }, async () => {
   await fc.assert(
     fc.asyncProperty(arbitraryIntent(), async (intent) => {
       await engineConsume.consumeIntent(consumerOf(world), messageOf('index-changes', intent));
@@ -159,7 +159,7 @@ test('a row that is not a copy, claim or list of the entity is kept, even at the
     await world.storage.table(table).deleteEntity(partition, rowKey);
 });
 
-test('a forged archive or move changes neither data nor records of operations', async () => {
+test('a forged archive or move changes neither data nor records of operations', { tags: ['slow'] }, async () => {
   const keys = addresses()
     .filter(({ table }) => table === 'employees')
     .map(({ partition, row }) => ({ department: partition, employeeId: row.replace('empid_', '') }));

@@ -166,7 +166,7 @@ describe('a default that is computed from other fields', () => {
   const own = fc.option(fc.constantFrom('mine', 'yours'), { nil: undefined });
   let year = 1900;
 
-  test('makes the key of a new film, which stays whatever is written afterwards', async () => {
+  test('makes the key of a new film, which stays whatever is written afterwards', { tags: ['slow'] }, async () => {
     await fc.assert(
       fc.asyncProperty(names, fc.array(names, { minLength: 1, maxLength: 2 }), own, async (cast, changes, filmId) => {
         year += 1;

@@ -37,30 +37,36 @@ const ofPacks = Object.entries<DeclaredEntity | readonly DeclaredEntity[]>(packs
 );
 const models = [{ name: 'the fixtures', model: fixtures as Model }, ...ofPacks];
 
-test.each(models)('each injury is found once, and its repair makes no answer worse: $name', async ({ name, model }) => {
-  const world = await (await prepareWorlds(model, { connectionString, folder }))();
-  await fill(world, { seed: 3 });
-  expect(await recount(world, model.list)).toEqual([]);
-  const all = await readRows(world, model.list);
-  const wrong: string[] = [];
-  for (const injection of sampleInjections(injectionsInto(model.list, all), name)) {
-    const entities = relatedTo(model.list, injection.entity);
-    const before = all.filter(({ table }) => entities.some((entity) => definePlaces.tablesOf(entity).includes(table)));
-    try {
-      // The list of a lookup is kept for each opened storage.
-      const storage = storageAccounts.openStorage({ connectionString, httpClient }, model.prefix);
-      const fresh = openWorld(model, engineCore.createEngine(storage, world.engine));
-      const outcome = await tryInjection(fresh, entities, injection);
-      if (!outcome) continue;
-      noteOutcome(injection, outcome);
-      wrong.push(...outcome.violations.map((text) => `${injection.title}: ${text}`));
-    } catch (error) {
-      wrong.push(`${injection.title}: ${error instanceof Error ? error.stack : error}`);
+test.each(models)(
+  'each injury is found once, and its repair makes no answer worse: $name',
+  { tags: ['slow'] },
+  async ({ name, model }) => {
+    const world = await (await prepareWorlds(model, { connectionString, folder }))();
+    await fill(world, { seed: 3 });
+    expect(await recount(world, model.list)).toEqual([]);
+    const all = await readRows(world, model.list);
+    const wrong: string[] = [];
+    for (const injection of sampleInjections(injectionsInto(model.list, all), name)) {
+      const entities = relatedTo(model.list, injection.entity);
+      const before = all.filter(({ table }) =>
+        entities.some((entity) => definePlaces.tablesOf(entity).includes(table)),
+      );
+      try {
+        // The list of a lookup is kept for each opened storage.
+        const storage = storageAccounts.openStorage({ connectionString, httpClient }, model.prefix);
+        const fresh = openWorld(model, engineCore.createEngine(storage, world.engine));
+        const outcome = await tryInjection(fresh, entities, injection);
+        if (!outcome) continue;
+        noteOutcome(injection, outcome);
+        wrong.push(...outcome.violations.map((text) => `${injection.title}: ${text}`));
+      } catch (error) {
+        wrong.push(`${injection.title}: ${error instanceof Error ? error.stack : error}`);
+      }
+      await restore(world, entities, before);
     }
-    await restore(world, entities, before);
-  }
-  expect(wrong).toEqual([]);
-});
+    expect(wrong).toEqual([]);
+  },
+);
 
 function sampleInjections(all: readonly Injection[], name: string): Injection[] {
   const titles = sampleItems(

@@ -144,7 +144,7 @@ describe('totals', () => {
       await agree();
     });
 
-    test('concurrent writers of one process share the write of a total', async () => {
+    test('concurrent writers of one process share the write of a total', { tags: ['slow'] }, async () => {
       const all = Array.from({ length: 40 }, () => sale({ branch: 'Sion' }));
       const engine = world.engineThrough(committedFirst(all.length));
       const cost = await costOf(() => Promise.all(all.map((one) => create(one, engine))));
@@ -158,7 +158,7 @@ describe('totals', () => {
 });
 
 describe('writers of several processes on one group', () => {
-  test('all count', async () => {
+  test('all count', { tags: ['slow'] }, async () => {
     const engines = Array.from({ length: 4 }, () => world.engineThrough(httpClient));
     const all = Array.from({ length: 40 }, (_, at) => sale({ branch: 'Biel', amount: at + 0.25 }));
     await pMap(all, (one, at) => create(one, engines[at % 4]));
@@ -249,17 +249,21 @@ describe('a reconciler', () => {
     'another entity with another extreme': (_, other) => patch(other, { amount: 0.5 }),
   };
 
-  test.each(Object.entries(INTERRUPTIONS))('overtaken at any call by %s leaves totals exact', async (_, interrupt) => {
-    const set = async () => {
-      const { one, other, intent } = await changed();
-      return { act: (engine: Engine) => consume(engine, intent), interrupt: () => interrupt(one, other) };
-    };
-    const what = 'Reconciler of totals overtaken by another';
-    await tryInterruptions(world, set, { what, concurrency: CONCURRENCY });
-    // No message is left that could repair a difference.
-    await countTried({ what: 'Reconciler of totals overtaken by another', times: 0 }, agree).catch(async (error) => {
-      await world.settle();
-      throw error;
-    });
-  });
+  test.each(Object.entries(INTERRUPTIONS))(
+    'overtaken at any call by %s leaves totals exact',
+    { tags: ['slow'] },
+    async (_, interrupt) => {
+      const set = async () => {
+        const { one, other, intent } = await changed();
+        return { act: (engine: Engine) => consume(engine, intent), interrupt: () => interrupt(one, other) };
+      };
+      const what = 'Reconciler of totals overtaken by another';
+      await tryInterruptions(world, set, { what, concurrency: CONCURRENCY });
+      // No message is left that could repair a difference.
+      await countTried({ what: 'Reconciler of totals overtaken by another', times: 0 }, agree).catch(async (error) => {
+        await world.settle();
+        throw error;
+      });
+    },
+  );
 });

@@ -77,7 +77,9 @@ describe('a large text', () => {
     expect((await engineWrite.toPlain(world.engine, reviews, items[0] ?? {})).comments === comments).toBe(true);
   });
 
-  test('moves from the row to a blob and back as it grows and shrinks, and leaves no blob behind', async () => {
+  test('moves from the row to a blob and back as it grows and shrinks, and leaves no blob behind', {
+    tags: ['slow'],
+  }, async () => {
     const one = await hire();
     const before = await blobsIn('large');
     await engineWrite.createEntity(world.engine, reviews, review(one));
@@ -109,7 +111,9 @@ describe('a large text', () => {
     expect((await commentsOf(review(one))) === comments).toBe(true);
   });
 
-  test('is moved and archived with its employee, and its blob is collected after a delete', async () => {
+  test('is moved and archived with its employee, and its blob is collected after a delete', {
+    tags: ['slow'],
+  }, async () => {
     const one = await hire({ department: 'From' });
     const comments = text(400_000);
     await engineWrite.createEntity(world.engine, reviews, review(one, { comments }));
@@ -207,7 +211,9 @@ describe('a photo', () => {
     );
   });
 
-  test('agrees with its entity after any fault at any call, and leftovers are collected', async () => {
+  test('agrees with its entity after any fault at any call, and leftovers are collected', {
+    tags: ['slow'],
+  }, async () => {
     const outcomes = await tryFaults(
       async ({ fault, client }) => {
         const one = await hire();
@@ -385,7 +391,7 @@ describe('an upload directly to storage', () => {
     expect(await featureFiles.describeAttachment(world.engine, photoOf(one))).toEqual(found);
   });
 
-  test('is attached or can be accepted again after any fault at any call', async () => {
+  test('is attached or can be accepted again after any fault at any call', { tags: ['slow'] }, async () => {
     const tried = await tryFaults(
       async ({ fault, client }) => {
         const one = await hire();

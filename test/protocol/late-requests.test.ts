@@ -79,21 +79,25 @@ function newTag(): string {
   return `0${String(counter).padStart(5, '0')}`;
 }
 
-test.each(Object.entries(KINDS))('%s leaves no difference if a request arrives late', async (name, kind) => {
-  const play = async (at: number) => {
-    const tag = newTag();
-    await kind.prepare?.(tag);
-    const client = lateHttpClient(at);
-    await kind.act(world.engineThrough(client), tag).catch(() => undefined);
-    await kind.undo(tag).catch(() => undefined);
-    await client.arrive();
-    return client.calls;
-  };
-  const count = await play(0);
-  expect(count).toBeGreaterThan(3);
-  const points = Array.from({ length: count }, (_, index) => index + 1);
-  await countEach(points, play, { what: `Request that arrives late: ${name}`, concurrency: CONCURRENCY });
-});
+test.each(Object.entries(KINDS))(
+  '%s leaves no difference if a request arrives late',
+  { tags: ['slow'] },
+  async (name, kind) => {
+    const play = async (at: number) => {
+      const tag = newTag();
+      await kind.prepare?.(tag);
+      const client = lateHttpClient(at);
+      await kind.act(world.engineThrough(client), tag).catch(() => undefined);
+      await kind.undo(tag).catch(() => undefined);
+      await client.arrive();
+      return client.calls;
+    };
+    const count = await play(0);
+    expect(count).toBeGreaterThan(3);
+    const points = Array.from({ length: count }, (_, index) => index + 1);
+    await countEach(points, play, { what: `Request that arrives late: ${name}`, concurrency: CONCURRENCY });
+  },
+);
 
 test('a create whose claim got no reply does not block its repetition', async () => {
   const car = { city: 'Bern', id: '1', plate: 'BE1', chassis: 'C1' };

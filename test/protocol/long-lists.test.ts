@@ -78,7 +78,7 @@ describe('a list', () => {
     expect(await blobs()).toBe(0);
   });
 
-  test('in a blob survives every fault at every call, and leftovers are collected', async () => {
+  test('in a blob survives every fault at every call, and leftovers are collected', { tags: ['slow'] }, async () => {
     const town = 'Faulty';
     await putAll(
       world.engine,
@@ -108,7 +108,10 @@ describe('a list', () => {
 
   // Enough for a blob: few with long ids, and with every point as many as the documentation promises.
   const { each, digits } = IS_EVERY_POINT ? { each: 1_250, digits: 12 } : { each: 65, digits: 40 };
-  test('is correct with over a thousand entities of one name and 16 concurrent writers', async () => {
+  test('is correct with over a thousand entities of one name and 16 concurrent writers', {
+    tags: ['slow'],
+    timeout: 900_000,
+  }, async () => {
     const writers = Array.from({ length: 16 }, (_, writer) =>
       Array.from({ length: each }, (_, index) => {
         const number = writer * each + index;
@@ -137,7 +140,7 @@ describe('a list', () => {
     expect(await isInBlob(listEverywhere('Smith'))).toBe(true);
     expect(await countOf(listEverywhere('Smith'))).toBe(16 * each);
     await expectIndexesToAgree(world.storage, people);
-  }, 900_000);
+  });
 });
 
 function isLater(outcome: unknown): boolean {

@@ -282,7 +282,7 @@ async function after(kind: Kind, steps: readonly ('act' | 'other')[]): Promise<s
   return stateOf(kind, tag);
 }
 
-test.each(Object.entries(KINDS))('%s: each takes effect once', async (name, kind) => {
+test.each(Object.entries(KINDS))('%s: each takes effect once', { tags: ['slow'] }, async (name, kind) => {
   const before = await after(kind, []);
   const acted = await after(kind, ['act']);
   const states = {

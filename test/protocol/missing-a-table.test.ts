@@ -88,7 +88,7 @@ test('an entity is stored while the table of an index is missing, and is indexed
   expect(items).toEqual([{ ...van, model: 'Bus' }]);
 });
 
-test('a write whose unique value cannot be claimed is rejected and leaves nothing', async () => {
+test('a write whose unique value cannot be claimed is rejected and leaves nothing', { tags: ['slow'] }, async () => {
   await storageTables.dropTable(storage, 'vehiclesbyplate');
   await expect(rowkey.store.vehicles.create(van)).rejects.toMatchObject({
     code: 'not-provisioned',

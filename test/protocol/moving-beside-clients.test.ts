@@ -89,6 +89,7 @@ const LISTS: readonly (readonly [path: string, shelves: number])[] = [
 
 test.each(sampleItems(LISTS, 'list beside a move'))(
   'a list that begins before a move goes on after it: %s',
+  { tags: ['slow'] },
   async (path, shelves) => {
     const { ask, move, put } = await openApp();
     const all = await put();
@@ -105,7 +106,9 @@ test.each(sampleItems(LISTS, 'list beside a move'))(
   },
 );
 
-test('an ETag of before a move is rejected, and that of the same entity after it is accepted', async () => {
+test('an ETag of before a move is rejected, and that of the same entity after it is accepted', {
+  tags: ['slow'],
+}, async () => {
   const { ask, move, put } = await openApp();
   await put();
   await move('first');
@@ -121,7 +124,9 @@ test('an ETag of before a move is rejected, and that of the same entity after it
   }
 });
 
-test('a client uploads with a grant of before, during and after a move, and the file is attached once', async () => {
+test('a client uploads with a grant of before, during and after a move, and the file is attached once', {
+  tags: ['slow'],
+}, async () => {
   const { open, ask, move, put, given, memories } = await openApp();
   await put();
   const grant = async (id: string) => {
@@ -174,7 +179,7 @@ test('a client uploads with a grant of before, during and after a move, and the 
   expect((await accept(uploaded)).status).toBe(404);
 });
 
-test('an import during a move stores each entity once', async () => {
+test('an import during a move stores each entity once', { tags: ['slow'] }, async () => {
   const { open, ask, move, given } = await openApp();
   let isOver = false;
   const moving = (async () => {
@@ -202,7 +207,7 @@ test('an import during a move stores each entity once', async () => {
   expect(values).toHaveLength(ids.flat().length);
 });
 
-test('a message that failed before a move is replayed after it', async () => {
+test('a message that failed before a move is replayed after it', { tags: ['slow'] }, async () => {
   const { open, ask, move, given } = await openApp();
   const queued = engineCore.createEngine(open(), { settleInline: 0 });
   await engineWrite.createEntity(queued, entity, { shelf: 'north', paperId: 'p1', title: TITLE });

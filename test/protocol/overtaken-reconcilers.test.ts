@@ -78,7 +78,7 @@ function pauseBeforeCommit() {
 }
 
 describe('a reconciler that is overtaken at any storage call', () => {
-  test('by a later change and its reconciler leaves no stale entry', async () => {
+  test('by a later change and its reconciler leaves no stale entry', { tags: ['slow'] }, async () => {
     await overtakeReconciler(async (one) => {
       await patch(one, { email: `third-${one.email}`, lastName: `Third${one.employeeId}` });
       await consume(engine, await intentOf(one));
@@ -381,7 +381,7 @@ describe('a writer that is overtaken at any storage call', () => {
     }, 1);
   });
 
-  test('by another writer of the same entity loses neither change', async () => {
+  test('by another writer of the same entity loses neither change', { tags: ['slow'] }, async () => {
     const all: Values[] = [];
     await everywhere(async () => {
       const one = somebody();

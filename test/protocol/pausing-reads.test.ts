@@ -154,16 +154,20 @@ const LISTS: Readonly<Record<string, (engine: Engine, options: Internal['PageOpt
     'a scan': (engine, options) => engineRead.scanEntities(engine, doorevents, { ...options, where: where('door') }),
   };
 
-test.each(Object.entries(LISTS))('%s pauses, and its pages have every entity once', async (_, list) => {
-  for (const top of [1, 2, 4, 1_000]) {
-    const expected = (await readAll((options) => list(world.engine, options), 1_000)).items;
-    expect(expected).toHaveLength(MATCHING.length);
-    const { items, pages } = await readAll((options) => list(world.engineThrough(sparse), options), top);
-    expect(items).toEqual(expected);
-    // The gap does not fit into the calls of one page.
-    expect(pages.length).toBeGreaterThan(1);
-  }
-});
+test.each(Object.entries(LISTS))(
+  '%s pauses, and its pages have every entity once',
+  { tags: ['slow'] },
+  async (_, list) => {
+    for (const top of [1, 2, 4, 1_000]) {
+      const expected = (await readAll((options) => list(world.engine, options), 1_000)).items;
+      expect(expected).toHaveLength(MATCHING.length);
+      const { items, pages } = await readAll((options) => list(world.engineThrough(sparse), options), top);
+      expect(items).toEqual(expected);
+      // The gap does not fit into the calls of one page.
+      expect(pages.length).toBeGreaterThan(1);
+    }
+  },
+);
 
 test('a read pauses after few calls, with what it has found', async () => {
   const engine = world.engineThrough(sparse);

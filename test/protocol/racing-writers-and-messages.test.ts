@@ -57,7 +57,10 @@ const schedules = fc.record({
 let run = 0;
 const holds = countHolds();
 
-test(`keeps every index correct while writers race and messages arrive twice, late or out of order (${SCHEDULES} schedules)`, async () => {
+test(`keeps every index correct while writers race and messages arrive twice, late or out of order (${SCHEDULES} schedules)`, {
+  tags: ['slow'],
+  timeout: 7_200_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(schedules, ({ all, deliveries }) =>
       countTried({ what: WHAT, times: all.length }, async () => {
@@ -88,7 +91,7 @@ test(`keeps every index correct while writers race and messages arrive twice, la
   );
   expect(holds.counts.hidden).toBeGreaterThan(0);
   expect(holds.counts.immediate).toBeGreaterThan(0);
-}, 7_200_000);
+});
 
 /** A create, identified by a first name that no other write changes. */
 interface Create {

@@ -378,7 +378,7 @@ describe('a write that refers to an entity and a delete of it', () => {
     for (const outcome of outcomes) expect(['done and invalid-input', 'done and referenced']).toContain(outcome);
   });
 
-  test('both succeed at most by a race of two partitions, which the check reports', async () => {
+  test('both succeed at most by a race of two partitions, which the check reports', { tags: ['slow'] }, async () => {
     const raced: Values[] = [];
     const outcomes = await race(async () => {
       const { site, visit } = await build();

@@ -283,7 +283,7 @@ beforeEach(async () => {
 const { code: byCode, minutes: byMinutes, titles: byTitle } = after.indexes;
 const closed = { code: 'busy', retryAfter: 5 };
 
-test('before the command, entities are read, written and listed at their former key', async () => {
+test('before the command, entities are read, written and listed at their former key', { tags: ['slow'] }, async () => {
   const [one, other, gone] = [reel({ year: 1914 }), reel({ year: 1915 }), reel({ year: 1914 })];
   await engineWrite.createEntity(world.engine, before, one);
   expect(await guard(after)).toEqual([expect.stringMatching(/at their former key: npm run rekey -- reels$/)]);
@@ -328,7 +328,9 @@ test('before the command, entities are read, written and listed at their former 
   await expectAllToAgree(before);
 });
 
-test('from the command until its wait is over, entities can be read by key and by index, and not written or listed', async () => {
+test('from the command until its wait is over, entities can be read by key and by index, and not written or listed', {
+  tags: ['slow'],
+}, async () => {
   const one = reel();
   await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
@@ -400,7 +402,7 @@ test('the command waits for the processes that write at the former key', async (
   expect(await page(waitMs)).toMatchObject({ findings: [{ repaired: true }] });
 });
 
-test('a request for a key moves its entity first', async () => {
+test('a request for a key moves its entity first', { tags: ['slow'] }, async () => {
   const all = Array.from({ length: 8 }, () => reel());
   for (const one of all) await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
@@ -450,7 +452,9 @@ test('a request for a key moves its entity first', async () => {
   expect(ranged.length).toBeGreaterThan(0);
 });
 
-test('a list that began at the former key goes on there, and begins again at the new one', async () => {
+test('a list that began at the former key goes on there, and begins again at the new one', {
+  tags: ['slow'],
+}, async () => {
   for (const one of Array.from({ length: 4 }, () => reel({ year: 1914 })))
     await engineWrite.createEntity(world.engine, before, one);
   const key = { studio: 'Keystone', year: 1914 };
@@ -486,7 +490,7 @@ test('a list that began at the former key goes on there, and begins again at the
   ).toHaveLength(3);
 });
 
-test('the keys exchanged move the entities back, also from the middle', async () => {
+test('the keys exchanged move the entities back, also from the middle', { tags: ['slow'] }, async () => {
   const all = Array.from({ length: 5 }, () => reel());
   for (const one of all) await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
@@ -506,7 +510,9 @@ test('the keys exchanged move the entities back, also from the middle', async ()
   expect(await walk(back)).toEqual({ moved: 0, stuck: 0 });
 });
 
-test('entities that a move has left between their keys are found before the way back, and go back', async () => {
+test('entities that a move has left between their keys are found before the way back, and go back', {
+  tags: ['slow'],
+}, async () => {
   const [copied, left, opened, gone] = Array.from({ length: 4 }, () => reel({ script: 'short' })) as Values[] as [
     Values,
     Values,
@@ -542,7 +548,9 @@ test('a message of a write at the former key may come after the entity has left'
   expect(await expectAllToAgree(after)).toEqual([expect.objectContaining({ title: one.title })]);
 });
 
-test('a crash at any storage call of the command loses nothing, and a second run continues', async () => {
+test('a crash at any storage call of the command loses nothing, and a second run continues', {
+  tags: ['slow'],
+}, async () => {
   await tryFaults(
     async ({ client, timing, label }) => {
       const one = reel({ script: 'short' });
@@ -582,7 +590,9 @@ test('a request and a command that dies between the two reads of the request los
   expect(await valuesOf(processOf(after), after, one)).toEqual(one);
 });
 
-test('entities are moved and archived at their former key before the command, and at the new one after it', async () => {
+test('entities are moved and archived at their former key before the command, and at the new one after it', {
+  tags: ['slow'],
+}, async () => {
   const all = Array.from({ length: 6 }, () => reel({ script: 'short' }));
   const [one, other, moved, archived, deleted, late] = all as [Values, Values, Values, Values, Values, Values];
   for (const each of all) await engineWrite.createEntity(world.engine, before, each);
@@ -626,7 +636,7 @@ test('entities are moved and archived at their former key before the command, an
   await expectAllToAgree(after);
 });
 
-test('a move that has taken unique values at the former key gives them back', async () => {
+test('a move that has taken unique values at the former key gives them back', { tags: ['slow'] }, async () => {
   const one = reel({ script: 'short' });
   await engineWrite.createEntity(world.engine, before, one);
   const transfer = await transferOf('move', one, byFormerRelease());
@@ -638,7 +648,7 @@ test('a move that has taken unique values at the former key gives them back', as
   await expectAllToAgree(after);
 });
 
-test('an entity that cannot be moved is reported, and the others are moved', async () => {
+test('an entity that cannot be moved is reported, and the others are moved', { tags: ['slow'] }, async () => {
   const [one, ...others] = Array.from({ length: 8 }, () => reel({ script: 'short' })) as [Values, ...Values[]];
   for (const each of [one, ...others]) await engineWrite.createEntity(world.engine, before, each);
   const { table, partition, row } = definePlaces.addressOf(after, one);
@@ -665,6 +675,7 @@ test('archived entities alone are moved, too', async () => {
 
 test.each(['move', 'archive'] as const)(
   '%s that has died at any storage call at the former key is done at the new one',
+  { tags: ['slow'] },
   async (operation) => {
     await tryFaults(
       async ({ at, fault, client, timing, label }) => {
@@ -687,6 +698,7 @@ test.each(['move', 'archive'] as const)(
 
 test.each(['move', 'archive'] as const)(
   'the command may die at any storage call with %s that has begun at the former key',
+  { tags: ['slow'] },
   async (operation) => {
     await tryFaults(
       async ({ client, timing, label }) => {
@@ -716,7 +728,9 @@ async function beginCards(declared: Entity, previous = cardsBefore): Promise<voi
   await start(declared);
 }
 
-test('rows in the partition of both keys follow, and counts stay, whenever the command dies', async () => {
+test('rows in the partition of both keys follow, and counts stay, whenever the command dies', {
+  tags: ['slow'],
+}, async () => {
   let box = 0;
   const card = (id: string, color: string) => ({ box: `Box ${box}`, id, color, suit: 'wild' });
   await tryFaults(
@@ -763,7 +777,7 @@ test('rows in the partition of both keys come back from the middle of a move', a
   expect(await expectAllToAgree(cardsBack)).toEqual(expect.arrayContaining(all));
 });
 
-test('copied fields reach the entities at both keys', async () => {
+test('copied fields reach the entities at both keys', { tags: ['slow'] }, async () => {
   const { makers, models } = modelsAfter;
   const all: Values[] = ['a', 'b', 'c', 'd'].map((code) => ({ series: 'S', code, maker: 'M' }));
   await engineWrite.createEntity(world.engine, modelsBefore.makers, { maker: 'M', name: 'First' });
@@ -792,7 +806,7 @@ test('copied fields reach the entities at both keys', async () => {
   expect(await expectAllToAgree(models)).toHaveLength(4);
 });
 
-test('writers at any storage call of the command lose nothing', async () => {
+test('writers at any storage call of the command lose nothing', { tags: ['slow'] }, async () => {
   const act = (through: Engine) => walk(after, processOf(after, through));
   await tryInterruptions(
     world,

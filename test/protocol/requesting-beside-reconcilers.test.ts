@@ -59,7 +59,7 @@ const holdAt = (at: number, released: Promise<void>): Held => ({
   released,
 });
 
-test('no request waits for reconcilers, whichever storage call they wait for', async () => {
+test('no request waits for reconcilers, whichever storage call they wait for', { tags: ['slow'] }, async () => {
   const engine = openProcess();
   const read = await hire();
   const count = await reconcile(engine, read, holdAt(0, Promise.resolve()));

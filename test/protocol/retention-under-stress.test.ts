@@ -88,7 +88,9 @@ test('a batch creates the missing tables of its days', async () => {
 });
 
 describe('a login of the last retained day', () => {
-  test('that races the drop of its day is stored, dropped or rejected, and no expired day is left', async () => {
+  test('that races the drop of its day is stored, dropped or rejected, and no expired day is left', {
+    tags: ['slow'],
+  }, async () => {
     // The clock of the writer is a second before midnight, the clock of the timer as long after as an archive waits.
     const midnight = Date.parse('2026-11-21T00:00:00Z');
     const writer = at(world.engine, midnight - 1_000);
@@ -119,7 +121,9 @@ describe('a login of the last retained day', () => {
       await countTried({ what: 'Write that races the retention of its table' }, () => play(round));
   });
 
-  test('is handled the same when the timer was skipped for ninety days, late or doubled', async () => {
+  test('is handled the same when the timer was skipped for ninety days, late or doubled', {
+    tags: ['slow'],
+  }, async () => {
     for (let offset = 0; offset >= -100; offset -= 1) await world.storage.table(tableOf(offset)).createTable();
     const late = at(world.engine, NOON + 90 * baseValues.DAY_MS);
     await Promise.all([

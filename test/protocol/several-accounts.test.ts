@@ -134,7 +134,7 @@ async function costsOf(
   return costs;
 }
 
-test('takes the same transactions in three accounts as in one', async () => {
+test('takes the same transactions in three accounts as in one', { tags: ['slow'] }, async () => {
   const [one, three] = [createAccounts(), createAccounts()];
   const [alone] = one.openWith(undefined, 0).options;
   if (!alone) throw new Error('There is no account.');
@@ -143,7 +143,7 @@ test('takes the same transactions in three accounts as in one', async () => {
   expect(inOne).toMatchObject({ get: 1, range: 1, index: 1 });
 });
 
-test('deletes children by the queue that would fill a transaction without its fence', async () => {
+test('deletes children by the queue that would fill a transaction without its fence', { tags: ['slow'] }, async () => {
   const { open: openAll } = createAccounts([...NAMES]);
   const storage = openAll();
   const { engine, store } = await open(storage);
@@ -168,7 +168,9 @@ test('deletes children by the queue that would fill a transaction without its fe
   expect(rows.filter(({ properties }) => properties.EntityType === 'tasks')).toEqual([]);
 });
 
-test('deletes what it leaves to nobody else, also if a move has given it another ETag', async () => {
+test('deletes what it leaves to nobody else, also if a move has given it another ETag', {
+  tags: ['slow'],
+}, async () => {
   const declared = defineEntity('cars', {
     schema: z.object({ yard: z.string(), plate: z.string(), owner: z.string() }),
     table: 'cars',
@@ -226,7 +228,9 @@ test('deletes what it leaves to nobody else, also if a move has given it another
   expect((await engineConsume.listPoison(engine, { limit: 10 })).items).toEqual([]);
 });
 
-test('rejects a transaction that has no room for the fence of a move, and executes the largest other one', async () => {
+test('rejects a transaction that has no room for the fence of a move, and executes the largest other one', {
+  tags: ['slow'],
+}, async () => {
   const { open: openAll } = createAccounts([...NAMES]);
   const storage = openAll();
   await open(storage);
@@ -265,7 +269,9 @@ test('rejects a transaction that has no room for the fence of a move, and execut
   expect(await put(most + 1, last(0), full)).toHaveLength(most + 1);
 });
 
-test('brings entities with their indexes, and a tenant, to accounts of their own and back while entities are written', async () => {
+test('brings entities with their indexes, and a tenant, to accounts of their own and back while entities are written', {
+  tags: ['slow'],
+}, async () => {
   const { open: openAll } = createAccounts();
   const all = openAll() as Several;
   await open(all);
@@ -368,6 +374,7 @@ const AWAY = NAMES.map((away, index) => ({ away, there: NAMES[(index + 1) % NAME
 
 test.concurrent.each(AWAY)(
   'writes in $there while $away has an index entry, and fails if it has a unique value',
+  { tags: ['slow'] },
   async ({ away, there }) => {
     const { open: openAll, stopped } = createAccounts();
     const storage = openAll();
@@ -393,6 +400,7 @@ test.concurrent.each(AWAY)(
 
 test.concurrent.each(AWAY)(
   'delays a message of $there whose index entry is in $away for a day, and then an operator sends it again',
+  { tags: ['slow'] },
   async ({ away, there }) => {
     const { open: openAll, stopped } = createAccounts();
     const storage = openAll();
@@ -467,6 +475,7 @@ const declaredNotes = defineEntity('notes', {
 
 test.concurrent.each(NAMES)(
   'a process that starts while %s is away reads and writes in the other accounts',
+  { tags: ['slow'] },
   async (away) => {
     const accounts = createAccounts();
     const { open: openAll, stopped } = accounts;
@@ -516,6 +525,7 @@ test.concurrent.each(NAMES)(
 
 test.concurrent.each(AWAY)(
   'counts the requests of callers whose count is in $there while $away is away',
+  { tags: ['slow'] },
   async ({ away, there }) => {
     const accounts = createAccounts();
     const { open: openAll, stopped } = accounts;
@@ -542,53 +552,58 @@ test.concurrent.each(AWAY)(
   },
 );
 
-test.concurrent.each(AWAY)('serves the files and long texts of $there while $away is away', async ({ away, there }) => {
-  const accounts = createAccounts();
-  const { open: openAll, stopped } = accounts;
-  const storage = openAll();
-  const file = (container: string) => ({ container, maxBytes: 100, types: ['application/pdf'] as const });
-  const plans = defineEntity('plans', {
-    schema: z.object({ area: z.string(), planId: z.string(), text: z.string().optional() }),
-    table: 'plans',
-    key: { partition: '{area}', row: '{planId}' },
-    large: ['text'],
-    attachments: { scan: file('scans'), map: file('maps') },
-    access,
-  });
-  // The maps of all plans are in the account that is away.
-  const app = startApp(accounts, { entities: [plans], containerAccounts: { maps: away } });
-  await app.provision();
-  const pdf = new Blob(['%PDF-1.7'], { type: 'application/pdf' });
-  const text = 'long '.repeat(60_000);
-  const [here, gone] = await Promise.all(
-    [there, away].map(async (account) => ({ area: await textIn(storage, account, 'area'), planId: 'p1' })),
-  );
-  for (const key of [here, gone]) {
-    await app.store.plans.create({ ...key, text });
-    for (const name of ['scan', 'map']) await app.store.plans.files[name].put(key, pdf);
-  }
-  const { scan, map } = app.store.plans.files;
-  const fails = (work: Promise<unknown>) => expect(work).rejects.toThrow(`the account ${away} does not respond`);
-  stopped.add(away);
-  expect((await app.store.plans.get(here)).values.text).toBe(text);
-  expect((await scan.get(here)).blob.size).toBe(pdf.size);
-  await scan.put(here, pdf);
-  await app.store.plans.update(here, { text: `${text}!` });
-  await app.store.plans.create({ ...here, planId: 'p2', text });
-  await scan.put({ ...here, planId: 'p2' }, pdf);
-  await app.store.plans.delete({ ...here, planId: 'p2' });
-  await fails(map.get(here));
-  await fails(map.put(here, pdf));
-  await fails(app.store.plans.get(gone));
-  await fails(scan.get(gone));
-  stopped.clear();
-  expect((await app.store.plans.get(here)).values.text).toBe(`${text}!`);
-  for (const key of [here, gone])
-    for (const each of [scan, map]) expect((await each.get(key)).blob.size).toBe(pdf.size);
-});
+test.concurrent.each(AWAY)(
+  'serves the files and long texts of $there while $away is away',
+  { tags: ['slow'] },
+  async ({ away, there }) => {
+    const accounts = createAccounts();
+    const { open: openAll, stopped } = accounts;
+    const storage = openAll();
+    const file = (container: string) => ({ container, maxBytes: 100, types: ['application/pdf'] as const });
+    const plans = defineEntity('plans', {
+      schema: z.object({ area: z.string(), planId: z.string(), text: z.string().optional() }),
+      table: 'plans',
+      key: { partition: '{area}', row: '{planId}' },
+      large: ['text'],
+      attachments: { scan: file('scans'), map: file('maps') },
+      access,
+    });
+    // The maps of all plans are in the account that is away.
+    const app = startApp(accounts, { entities: [plans], containerAccounts: { maps: away } });
+    await app.provision();
+    const pdf = new Blob(['%PDF-1.7'], { type: 'application/pdf' });
+    const text = 'long '.repeat(60_000);
+    const [here, gone] = await Promise.all(
+      [there, away].map(async (account) => ({ area: await textIn(storage, account, 'area'), planId: 'p1' })),
+    );
+    for (const key of [here, gone]) {
+      await app.store.plans.create({ ...key, text });
+      for (const name of ['scan', 'map']) await app.store.plans.files[name].put(key, pdf);
+    }
+    const { scan, map } = app.store.plans.files;
+    const fails = (work: Promise<unknown>) => expect(work).rejects.toThrow(`the account ${away} does not respond`);
+    stopped.add(away);
+    expect((await app.store.plans.get(here)).values.text).toBe(text);
+    expect((await scan.get(here)).blob.size).toBe(pdf.size);
+    await scan.put(here, pdf);
+    await app.store.plans.update(here, { text: `${text}!` });
+    await app.store.plans.create({ ...here, planId: 'p2', text });
+    await scan.put({ ...here, planId: 'p2' }, pdf);
+    await app.store.plans.delete({ ...here, planId: 'p2' });
+    await fails(map.get(here));
+    await fails(map.put(here, pdf));
+    await fails(app.store.plans.get(gone));
+    await fails(scan.get(gone));
+    stopped.clear();
+    expect((await app.store.plans.get(here)).values.text).toBe(`${text}!`);
+    for (const key of [here, gone])
+      for (const each of [scan, map]) expect((await each.get(key)).blob.size).toBe(pdf.size);
+  },
+);
 
 test.concurrent.each(AWAY)(
   'a process that starts while $away does not answer serves $there within seconds',
+  { tags: ['slow'] },
   async ({ away, there }) => {
     const accounts = createAccounts();
     const storage = accounts.open();
@@ -645,7 +660,7 @@ test.concurrent.each(AWAY)(
   },
 );
 
-test.concurrent.each(NAMES)('timers that need %s do their work at a later run', async (away) => {
+test.concurrent.each(NAMES)('timers that need %s do their work at a later run', { tags: ['slow'] }, async (away) => {
   const accounts = createAccounts();
   const { open: openAll, stopped } = accounts;
   const declareVisits = (name: string) =>
@@ -698,7 +713,7 @@ test.concurrent.each(NAMES)('timers that need %s do their work at a later run', 
 test.concurrent.each([
   ['first', undefined],
   ['third', 'third'],
-])('records a change once if %s goes away at any call of its append', async (own, placed) => {
+])('records a change once if %s goes away at any call of its append', { tags: ['slow'] }, async (own, placed) => {
   const change = { id: 'c1', by: 'ann', operation: 'create', entity: 'notes', fields: [] };
   const address = { table: 'notes', partition: 'p', row: 'r' };
   const points = [1, 2, 3].flatMap((at) => (['before', 'after'] as const).map((when) => ({ at, when })));
@@ -829,7 +844,9 @@ test('a start after a changed model, or while entities begin to move to another 
   await startWithoutOwner(entities);
 });
 
-test('a crash or a lost reply at any call of a start leaves no copy of another model than the recorded one', async () => {
+test('a crash or a lost reply at any call of a start leaves no copy of another model than the recorded one', {
+  tags: ['slow'],
+}, async () => {
   const { open: openAll, openWith, stopped } = createAccounts();
   const { engine } = await open(openAll());
   const owner = (await storageSlots.ownerOf(engine.storage, 'model')) as Account;

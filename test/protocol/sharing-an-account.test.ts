@@ -199,27 +199,31 @@ describe('the timers of one app', () => {
     expect(after).not.toContain(orphan.name);
   });
 
-  test.each(PREFIXES)('find what is inconsistent in their own tables only: prefix "%s"', async (prefix) => {
-    const one = somebody({ department: 'Verified' });
-    await inEach(({ engine }) => engineWrite.createEntity(engine, employees, one));
-    const { storage } = worldOf(prefix);
-    const copy = { partition: 'Verified', row: `email_${one.email}` };
-    await storageRows.tryAction(
-      storage,
-      { table: 'employees', partition: copy.partition },
-      { kind: 'delete', row: copy.row },
-    );
-    const found = await inEach(async ({ engine }) => {
-      const { findings } = await operationsCheck.verifyPage(engine, employees, {
-        top: 1_000,
-        repair: true,
-        patience: 0,
+  test.each(PREFIXES)(
+    'find what is inconsistent in their own tables only: prefix "%s"',
+    { tags: ['slow'] },
+    async (prefix) => {
+      const one = somebody({ department: 'Verified' });
+      await inEach(({ engine }) => engineWrite.createEntity(engine, employees, one));
+      const { storage } = worldOf(prefix);
+      const copy = { partition: 'Verified', row: `email_${one.email}` };
+      await storageRows.tryAction(
+        storage,
+        { table: 'employees', partition: copy.partition },
+        { kind: 'delete', row: copy.row },
+      );
+      const found = await inEach(async ({ engine }) => {
+        const { findings } = await operationsCheck.verifyPage(engine, employees, {
+          top: 1_000,
+          repair: true,
+          patience: 0,
+        });
+        return findings.length;
       });
-      return findings.length;
-    });
-    expect(found).toEqual(PREFIXES.map((other) => (other === prefix ? 1 : 0)));
-    await inEach(({ storage: each }) => expectIndexesToAgree(each, employees));
-  });
+      expect(found).toEqual(PREFIXES.map((other) => (other === prefix ? 1 : 0)));
+      await inEach(({ storage: each }) => expectIndexesToAgree(each, employees));
+    },
+  );
 
   test.each(PREFIXES)('record messages of their own poison queues only: prefix "%s"', async (prefix) => {
     const listed = async ({ engine }: World) => (await engineConsume.listPoison(engine, { limit: 100 })).items.length;

@@ -164,7 +164,10 @@ async function storedIn(storage: Several) {
   return found.sort();
 }
 
-test('keeps what values spell that are names of the engine, in moves between three accounts, back and after the clean-up', async () => {
+test('keeps what values spell that are names of the engine, in moves between three accounts, back and after the clean-up', {
+  tags: ['slow'],
+  timeout: 300_000,
+}, async () => {
   const { open, openStore, options, storage } = await openAccounts();
   const store = openStore();
   await pMap(
@@ -233,4 +236,4 @@ test('keeps what values spell that are names of the engine, in moves between thr
     const { findings } = await operationsCheck.verifyPage(engine, entity, { top: 1_000, repair: false });
     expect(findings).toEqual([]);
   }
-}, 300_000);
+});

@@ -130,7 +130,7 @@ describe('a consumer that dies at any call', () => {
       (one) => engineTransfer.requestMove(sender(), employees, one, { department: moved(one).department }),
       gone,
     ],
-  ])('%s: the next consumer finishes the work', async (name, queue, consume, act, after) => {
+  ])('%s: the next consumer finishes the work', { tags: ['slow'] }, async (name, queue, consume, act, after) => {
     const run = async (clients: readonly { client: FaultyHttpClient; fault?: Fault }[]) => {
       const all = clients.map((each) => ({ ...each, one: newcomer() }));
       await pMap(all, ({ one }) => hire(one), { concurrency: CONCURRENCY });

@@ -238,7 +238,7 @@ describe('a transaction over several entities', () => {
     ['an entity twice', (club) => ['balances', { patch: { club, of: 'new', amount: 1 } }], 'invalid-input'],
     ['an old ETag', (club) => ['clubs', { patch: { club, title: 'b' }, ifMatch: 'W/"old"' }], 'etag-mismatch'],
     ['an invalid value', (club) => ['clubs', { patch: { club, title: 5 } }], 'invalid-input'],
-  ])('changes nothing after %s, and names the action', async (_, failing, code) => {
+  ])('changes nothing after %s, and names the action', { tags: ['slow'] }, async (_, failing, code) => {
     const club = newClub();
     await now(
       ['guests', { create: member(club, 'ann', { badge: 'B1' }) }],
@@ -313,7 +313,7 @@ describe('a transaction over several entities', () => {
     });
   });
 
-  test('equals its actions one after the other', async () => {
+  test('equals its actions one after the other', { tags: ['slow'], timeout: 1_800_000 }, async () => {
     const id = fc.constantFrom('1', '2', '3');
     const team = fc.option(fc.constantFrom('red', 'blue'), { nil: undefined });
     const lead = fc.option(id, { nil: undefined });
@@ -321,7 +321,12 @@ describe('a transaction over several entities', () => {
     const given = (name: Name, fields: Parameters<typeof fc.record>[0]) =>
       fc.tuple(fc.constant(name), kind, fc.record<Values>(fields));
     const step = fc.oneof(
-      given('guests', { userId: id, name: id, team, badge: fc.option(fc.constantFrom('A', 'B'), { nil: undefined }) }),
+      given('guests', {
+        userId: id,
+        name: id,
+        team,
+        badge: fc.option(fc.constantFrom('A', 'B'), { nil: undefined }),
+      }),
       given('clubs', { title: id, leadId: lead }),
       given('bills', { expenseId: id, paidBy: lead, amount: fc.constantFrom(1, 2), team }),
       given('receipts', { expenseId: id, receiptId: id }),
@@ -396,7 +401,7 @@ describe('a transaction over several entities', () => {
     );
     expect(tried.done).toBeGreaterThan(0);
     await expectAgreement();
-  }, 1_800_000);
+  });
 });
 
 describe('a transaction that may be repeated', () => {
@@ -431,7 +436,7 @@ describe('a transaction that may be repeated', () => {
     expect(await stateOf(club)).toMatchObject({ visits: [] });
   });
 
-  test('is executed once by concurrent attempts', async () => {
+  test('is executed once by concurrent attempts', { tags: ['slow'] }, async () => {
     const club = newClub();
     const ids = [randomUUID(), randomUUID()];
     const attempt = () =>
@@ -453,7 +458,7 @@ describe('a transaction beside other writers', () => {
     expect(await stateOf(club)).toMatchObject({ clubs: [{}], balances: [{}, {}, {}, {}] });
   });
 
-  test('counts and adds up whatever its rivals do', async () => {
+  test('counts and adds up whatever its rivals do', { tags: ['slow'] }, async () => {
     const club = newClub();
     await engineWrite.createEntity(world.engine, clubs, { club, title: 'a' });
     const patient = {
@@ -477,7 +482,7 @@ describe('a transaction beside other writers', () => {
     await expectAgreement();
   });
 
-  test('gives a unique value to one of two transactions', async () => {
+  test('gives a unique value to one of two transactions', { tags: ['slow'] }, async () => {
     const club = newClub();
     const email = `both@${club}`;
     const outcomes = await Promise.all([
@@ -489,7 +494,7 @@ describe('a transaction beside other writers', () => {
     await expectAgreement();
   });
 
-  test('meets a change of one of its entities at any storage call', async () => {
+  test('meets a change of one of its entities at any storage call', { tags: ['slow'] }, async () => {
     const set = async () => {
       const club = newClub();
       await now(
@@ -524,7 +529,9 @@ describe('a transaction beside other writers', () => {
 });
 
 describe('any fault at any call', () => {
-  test('of a transaction over several entities leaves it done completely or not at all, and the indexes agree', async () => {
+  test('of a transaction over several entities leaves it done completely or not at all, and the indexes agree', {
+    tags: ['slow'],
+  }, async () => {
     await tryFaults(
       async (trial) => {
         const { client, timing, label } = trial;

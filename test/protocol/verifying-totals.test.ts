@@ -89,7 +89,7 @@ describe('the consistency check of totals', () => {
       () => table('salesbymonth').createEntity({ partitionKey: 'Bern', rowKey: 't_1999-01', EntityType: 'total' }),
       [{ kind: 'orphaned', row: 't_1999-01' }],
     ],
-  ])('finds and repairs %s', async (_, damage, wanted) => {
+  ])('finds and repairs %s', { tags: ['slow'] }, async (_, damage, wanted) => {
     await damage();
     const found = await check(false);
     expect(found).toEqual(wanted.map((one) => ({ of: 'byMonth', repaired: false, ...one })));

@@ -200,7 +200,7 @@ const BREAKS: readonly [string, (one: Values) => Promise<unknown>, Partial<Findi
 ];
 
 describe('a consistency check', () => {
-  test.each(BREAKS)('finds, reports and repairs %s', async (name, breakIt, expected) => {
+  test.each(BREAKS)('finds, reports and repairs %s', { tags: ['slow'] }, async (name, breakIt, expected) => {
     const one = await hire({ department: `Broken ${name}` });
     await world.settle();
     await breakIt(one);
@@ -317,7 +317,7 @@ describe('a consistency check', () => {
     });
   });
 
-  test('gives a unique row that names an entity without its value back, in one run', async () => {
+  test('gives a unique row that names an entity without its value back, in one run', { tags: ['slow'] }, async () => {
     const [one, other] = [await hire(), await hire()];
     await world.settle();
     const indexEntry = definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
@@ -331,7 +331,7 @@ describe('a consistency check', () => {
     await expectIndexesToAgree(world.storage, employees);
   });
 
-  test('reports a value that two entities have, and changes neither', async () => {
+  test('reports a value that two entities have, and changes neither', { tags: ['slow'] }, async () => {
     const [one, other] = [await hire(), await hire()];
     await world.settle();
     const { partition: partitionKey, row: rowKey } = keyOf(other);
@@ -370,7 +370,7 @@ describe('a consistency check', () => {
     await tryFaults(play, { what, faults: ['crash after'], moreCallsThan: 14 });
   });
 
-  test('finds nothing while writers write, and repairs beside them', async () => {
+  test('finds nothing while writers write, and repairs beside them', { tags: ['slow'] }, async () => {
     const people = await Promise.all(
       Array.from({ length: IS_EVERY_POINT ? 20 : 10 }, () => hire({ department: 'Busy' })),
     );
@@ -401,7 +401,7 @@ describe('a consistency check', () => {
 });
 
 describe('a new index', () => {
-  test('is built beside concurrent writers, and misses no entity', async () => {
+  test('is built beside concurrent writers, and misses no entity', { tags: ['slow'] }, async () => {
     for (const row of await rowsOf(world.storage, 'employeesbylastname'))
       await table('employeesbylastname').deleteEntity(String(row.partitionKey), String(row.rowKey));
     for (const row of await rowsOf(world.storage, 'employeesbyemail'))

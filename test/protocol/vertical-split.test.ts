@@ -469,7 +469,7 @@ describe('an entity that lost a row', () => {
 });
 
 describe('the consistency check', () => {
-  test('finds and repairs further rows that are missing, stale or left over', async () => {
+  test('finds and repairs further rows that are missing, stale or left over', { tags: ['slow'] }, async () => {
     const [lost, changed, moved] = [
       asset({ office: 'Checked' }),
       asset({ office: 'Checked' }),

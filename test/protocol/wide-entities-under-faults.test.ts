@@ -91,7 +91,7 @@ describe('an entity that lost a row', () => {
   test.each([
     ['archived', 'archive', (one: Values) => engineTransfer.requestArchive(world.engine, tests, one), former],
     ['moved', 'move', toMove, tests],
-  ] as const)('is not %s', async (_, operation, request, destination) => {
+  ] as const)('is not %s', { tags: ['slow'] }, async (_, operation, request, destination) => {
     const [before, after] = [tested({ plant: 'Kept' }), tested({ plant: 'Kept' })];
     await Promise.all([create(before), create(after)]);
     await lose(before);
@@ -132,7 +132,9 @@ describe('an entity that lost a row', () => {
 });
 
 describe('the consistency check', () => {
-  test('finds and repairs further rows that are missing, of another state or left over', async () => {
+  test('finds and repairs further rows that are missing, of another state or left over', {
+    tags: ['slow'],
+  }, async () => {
     const [lost, bothLost, changed, deleted] = [
       tested({ plant: 'Checked', status: 's' }),
       tested({ plant: 'Checked', status: 's' }),
@@ -182,7 +184,9 @@ describe('the consistency check', () => {
     await expect(read(deleted)).rejects.toMatchObject({ code: 'not-found' });
   });
 
-  test('deletes a further row that was copied to a key of none, and leaves the blobs that it names to their entity', async () => {
+  test('deletes a further row that was copied to a key of none, and leaves the blobs that it names to their entity', {
+    tags: ['slow'],
+  }, async () => {
     const one = tested({ plant: 'Copied', note: 'x'.repeat(100_000) });
     await create(one);
     const table = world.storage.table('tests');

@@ -35,7 +35,7 @@ import { openWorld, rowsOf } from '../world.ts';
 
 openWideWorld(import.meta.url);
 
-describe('an entity of 2,000 fields', () => {
+describe('an entity of 2,000 fields', { tags: ['slow'] }, () => {
   const all = { plant: 'All', testId: 'all', status: 'new', ...numbered(1_980, 'measured') };
 
   test('is written in one transaction, and read by one range query', async () => {
@@ -104,7 +104,7 @@ describe('an entity of 3 MB', () => {
     expect(await whole(one, plaintests)).toEqual({ ...one, m90: 'short' });
   });
 
-  test('is listed page by page, also if a filter leaves out what a page holds', async () => {
+  test('is listed page by page, also if a filter leaves out what a page holds', { tags: ['slow'] }, async () => {
     const others = ['a', 'b', 'z'].map((testId) => ({ ...one, testId }));
     for (const other of others) await create(other, plaintests);
     const list = (filter: Values, select?: string[]) => {
@@ -128,7 +128,7 @@ describe('an entity of 3 MB', () => {
 });
 
 describe('a read', () => {
-  test('beside keys that begin with its key does not mix entities', async () => {
+  test('beside keys that begin with its key does not mix entities', { tags: ['slow'] }, async () => {
     const keys = ['A', 'A B', 'A!-wide1'];
     const all = keys.map((testId) => tested({ plant: 'Mixed', testId }));
     for (const one of all) await create(one);
@@ -215,7 +215,7 @@ describe('a write', () => {
     });
   });
 
-  test('in a batch shares transactions as far as they fit', async () => {
+  test('in a batch shares transactions as far as they fit', { tags: ['slow'] }, async () => {
     const some = Array.from({ length: 6 }, () => ({ ...tested({ plant: 'Batch' }), ...numbered(30, LONG, 600) }));
     const batch = async (...actions: Parameters<typeof engineWrite.writeBatch>[2]) =>
       (await engineWrite.writeBatch(world.engine, tests, actions)).map((each) =>
@@ -244,7 +244,7 @@ describe('a write', () => {
     expect(await whole(one, plaintests)).toEqual({ ...one, ...numbered(600, 'c', 3) });
   });
 
-  test('upgrades the whole entity', async () => {
+  test('upgrades the whole entity', { tags: ['slow'] }, async () => {
     const one = tested({ plant: 'Upgraded' });
     await create(one, plaintests);
     const { plaintests: next } = deploy(

@@ -83,36 +83,40 @@ test.each<[entity: Entity, keys: [string, string], key: object, wrong: Record<st
   ],
   [people as Entity, ['UK', 'e-1'], { country: 'UK', personId: 'e-1' }, { firstName: false }, { firstName: 'Ann' }],
   [people as Entity, ['UK', 'e-1'], { country: 'UK', personId: 'e-1' }, { kind: 7 }, { kind: 'employee' }],
-])('of %s is found, named and never returned: %o', async (entity, [partitionKey, rowKey], key, wrong, right) => {
-  const store = world.store[entity.name];
-  const table = world.engine.storage.table(entity.table);
-  const [field = ''] = Object.keys(wrong);
-  const before = await table.getEntity(partitionKey, rowKey);
-  await table.updateEntity({ partitionKey, rowKey, ...wrong }, 'Merge');
-  await expect(store.get(key)).rejects.toSatisfy(isUnreadable);
-  await expect(store.get(key)).rejects.toMatchObject({ field });
-  const others = Object.fromEntries(
-    entity.partition.fields.map((name) => [name, (key as Record<string, unknown>)[name]]),
-  );
-  const listed = await Array.fromAsync<Record<string, unknown>>(store.range(others));
-  expect(listed.map((one) => one[field])).toContain(null);
-  expect(JSON.stringify(listed)).not.toContain('lots');
-  const found = await check(entity);
-  expect(found).toEqual([expect.objectContaining({ kind: 'invalid', row: rowKey, repaired: false })]);
-  expect(found[0]?.reason).toContain(`"${field}"`);
-  expect(await check(entity, { repair: true })).toHaveLength(1);
-  for (const only of [...Object.keys(entity.indexes), ...Object.keys(entity.totals)])
-    expect(await check(entity, { repair: true, only })).toHaveLength(1);
-  // A change of another field is not the mistake of its caller, and a change of this one mends the row.
-  if (entity === (sales as Entity)) await expect(store.update(key, { tip: 1 })).rejects.toSatisfy(isUnreadable);
-  if (field !== 'kind') await store.update(key, right);
-  else await table.updateEntity({ partitionKey, rowKey, ...right }, 'Merge');
-  await world.worker.settle();
-  await check(entity, { repair: true });
-  expect(await check(entity)).toEqual([]);
-  const { timestamp: _, etag: __, ...values } = await table.getEntity(partitionKey, rowKey);
-  for (const name of Object.keys(right)) expect(values[name]).toEqual(before[name]);
-});
+])(
+  'of %s is found, named and never returned: %o',
+  { tags: ['slow'] },
+  async (entity, [partitionKey, rowKey], key, wrong, right) => {
+    const store = world.store[entity.name];
+    const table = world.engine.storage.table(entity.table);
+    const [field = ''] = Object.keys(wrong);
+    const before = await table.getEntity(partitionKey, rowKey);
+    await table.updateEntity({ partitionKey, rowKey, ...wrong }, 'Merge');
+    await expect(store.get(key)).rejects.toSatisfy(isUnreadable);
+    await expect(store.get(key)).rejects.toMatchObject({ field });
+    const others = Object.fromEntries(
+      entity.partition.fields.map((name) => [name, (key as Record<string, unknown>)[name]]),
+    );
+    const listed = await Array.fromAsync<Record<string, unknown>>(store.range(others));
+    expect(listed.map((one) => one[field])).toContain(null);
+    expect(JSON.stringify(listed)).not.toContain('lots');
+    const found = await check(entity);
+    expect(found).toEqual([expect.objectContaining({ kind: 'invalid', row: rowKey, repaired: false })]);
+    expect(found[0]?.reason).toContain(`"${field}"`);
+    expect(await check(entity, { repair: true })).toHaveLength(1);
+    for (const only of [...Object.keys(entity.indexes), ...Object.keys(entity.totals)])
+      expect(await check(entity, { repair: true, only })).toHaveLength(1);
+    // A change of another field is not the mistake of its caller, and a change of this one mends the row.
+    if (entity === (sales as Entity)) await expect(store.update(key, { tip: 1 })).rejects.toSatisfy(isUnreadable);
+    if (field !== 'kind') await store.update(key, right);
+    else await table.updateEntity({ partitionKey, rowKey, ...right }, 'Merge');
+    await world.worker.settle();
+    await check(entity, { repair: true });
+    expect(await check(entity)).toEqual([]);
+    const { timestamp: _, etag: __, ...values } = await table.getEntity(partitionKey, rowKey);
+    for (const name of Object.keys(right)) expect(values[name]).toEqual(before[name]);
+  },
+);
 
 test.each<[string, Entity, [string, string], Record<string, unknown>, string]>([
   ['a kind that is not declared', reservations as Entity, ['Oslo', 'A1'], { kind: 'boat' }, 'kind'],

@@ -128,7 +128,7 @@ const ROW: Row = {
 
 const stats = { models: 0, decisions: 0, allowed: 0 };
 
-test('decides like Cedar', { timeout: 3_600_000 }, async () => {
+test('decides like Cedar', { tags: ['slow'], timeout: 3_600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       plans,

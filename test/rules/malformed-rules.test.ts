@@ -180,7 +180,7 @@ function modelWith(term: unknown, field: string, action: string, lists: 'bounded
   }
 }
 
-test('a random rule is refused by the model, or no request fails', { timeout: 600_000 }, async () => {
+test('a random rule is refused by the model, or no request fails', { tags: ['slow'], timeout: 600_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(
       made,

@@ -47,6 +47,7 @@ async function take(world: World, { sentReads, sentWrites }: Sent, { callers, re
 const stats = { cases: 0, decisions: 0, models: 0, refused: 0 };
 
 test('callers see and do what the rules say, whatever the model, the token and the request', {
+  tags: ['slow'],
   timeout: 7_200_000,
 }, async () => {
   const since = Date.now();
@@ -83,6 +84,7 @@ test('callers see and do what the rules say, whatever the model, the token and t
 });
 
 test('archives and moves take what the rules allow when they run, with the children that may go along', {
+  tags: ['slow'],
   timeout: 7_200_000,
 }, async () => {
   const transferred = { models: 0, done: 0, refused: 0 };
@@ -119,7 +121,10 @@ test('archives and moves take what the rules allow when they run, with the child
 /** Accounts in memory execute no request late. A busy machine renews a hold late. */
 const MOVING = { ...operationsMove.MOVE_TIMING, lateMs: 1_000, holdMs: 60_000, keepMs: 0 };
 
-test('callers see and do what the rules say on three accounts, while slots move', { timeout: 7_200_000 }, async () => {
+test('callers see and do what the rules say on three accounts, while slots move', {
+  tags: ['slow'],
+  timeout: 7_200_000,
+}, async () => {
   let [rows, models] = [0, 0];
   // A row that moves gets another ETag.
   const isUnconditional = (step: Step): Step => ({

@@ -329,7 +329,7 @@ test('the table has a cell for each part of a write, kind of entity and operatio
   for (const { cell, says } of cells()) expect(says, cell).toMatch(/^(yes|no|request only|cannot)\b/);
 });
 
-test.each(cells())('$cell: $says', async ({ cell, says }) => {
+test.each(cells())('$cell: $says', { tags: ['slow'] }, async ({ cell, says }) => {
   const [, part = '', of = '', operation = ''] = /^(.+), (entity|children): (.+)$/.exec(cell) ?? [];
   if (of === 'children' && operation === 'another key') return expect(withChildren).toThrow('has children');
   const ran = await PARTS[part]?.(operation as Operation, of);

@@ -100,7 +100,10 @@ const ROLES_OF: Readonly<Record<Attack['who'], readonly string[]>> = {
   operator: ['operator'],
 } as never;
 
-test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx and no secret`, async () => {
+test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx and no secret`, {
+  tags: ['slow'],
+  timeout: 7_200_000,
+}, async () => {
   const described = (await (await fetch(new URL('/api/openapi.json', product.url))).json()) as OpenApi;
   const openapi = withoutReferences(described);
   const checker = openapiChecker(openapi);
@@ -204,4 +207,4 @@ test(`${REQUESTS} hostile requests get described responses, no unexpected 5xx an
       ({ body }) => body.findings.length === 0,
     );
   expect((await operator('GET', '/api/operations/poison')).body.items).toEqual([]);
-}, 7_200_000);
+});

@@ -36,7 +36,7 @@ async function everyLine(): Promise<string[]> {
   return (await Promise.all(blobs)).flat();
 }
 
-test('records every change before the response: who, what, when, and no values', async () => {
+test('records every change before the response: who, what, when, and no values', { tags: ['slow'] }, async () => {
   const from = now();
   const one = somebody({ department: 'Audited', phone: 'a secret number' });
   const path = `/api/employees/Audited/${one.employeeId}`;
@@ -146,7 +146,7 @@ describe('a range of time', () => {
     );
   };
 
-  test('returns its changes, and reads no other hour', async () => {
+  test('returns its changes, and reads no other hour', { tags: ['slow'] }, async () => {
     await prepare();
     const reply = await operator('GET', `${AUDIT}?${query}`);
     expect(reply.body.items.map(({ row }: ChangeRecord) => row)).toEqual(wanted());

@@ -13,6 +13,7 @@ describe('a bound of a range', () => {
 
   test.each(['employees/Sales', 'reviews/Sales', 'orders/ALFKI', 'expenses/000001', 'logins/000001'])(
     'that is longer than a key is refused: %s',
+    { tags: ['slow'] },
     async (range) => {
       for (const name of ['from', 'to'])
         for (const bound of bounds) {
@@ -79,7 +80,7 @@ test.each(['Nul\0', '..', 'a%2Fb'])(
   },
 );
 
-test('lists a bounded number of errors, with a bounded length of each', async () => {
+test('lists a bounded number of errors, with a bounded length of each', { tags: ['slow'] }, async () => {
   const unknown = Array.from({ length: 70_000 }, (_, index) => [`f${index}`, 1]);
   for (const body of [
     Object.fromEntries(unknown),

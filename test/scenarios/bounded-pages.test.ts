@@ -8,7 +8,7 @@ const product = useProduct(import.meta.url);
 const hr = product.as('hr');
 const operator = product.as(['operator', 'hr']);
 
-test('omits large fields of a list unless selected, and ends a page that is full', async () => {
+test('omits large fields of a list unless selected, and ends a page that is full', { tags: ['slow'] }, async () => {
   const one = somebody({ department: 'Large' });
   expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
   const comments = 'x'.repeat(3_000_000);
@@ -35,7 +35,9 @@ test('omits large fields of a list unless selected, and ends a page that is full
   }
 });
 
-test('omits large fields of included children unless selected, and rejects more than a page of them', async () => {
+test('omits large fields of included children unless selected, and rejects more than a page of them', {
+  tags: ['slow'],
+}, async () => {
   const comments = 'x'.repeat(3_000_000);
   const [one, other] = [somebody({ department: 'Included' }), somebody({ department: 'Included' })];
   for (const body of [one, other]) expect((await hr('POST', '/api/employees', { body })).status).toBe(201);

@@ -15,7 +15,7 @@ async function hire(over: Record<string, unknown> = {}) {
 }
 
 describe('an employee over HTTP', () => {
-  test('is created, read, not sent again while unchanged, and reports its cost', async () => {
+  test('is created, read, not sent again while unchanged, and reports its cost', { tags: ['slow'] }, async () => {
     const values = somebody();
     const created = await hr('POST', '/api/employees', { body: values });
     expect(created.status).toBe(201);
@@ -57,7 +57,7 @@ describe('an employee over HTTP', () => {
     expect((await hr('DELETE', path)).status).toBe(404);
   });
 
-  test('is not written when If-None-Match names its ETag, and only GET returns 304', async () => {
+  test('is not written when If-None-Match names its ETag, and only GET returns 304', { tags: ['slow'] }, async () => {
     const { values, path, etag } = await hire();
     const body = { ...values, firstName: 'Changed' };
     for (const named of [etag, '*'])
@@ -140,7 +140,7 @@ describe('an employee over HTTP', () => {
     expect(found.headers.get('content-location')).toBe(path);
   });
 
-  test('is found by its email and name in a department with the name of a route', async () => {
+  test('is found by its email and name in a department with the name of a route', { tags: ['slow'] }, async () => {
     for (const department of ['archive', 'move', 'by', 'photo', 'batch', 'Archive']) {
       const { values, path } = await hire({ department });
       expect((await reader('GET', path)).body).toEqual(values);
@@ -177,7 +177,7 @@ describe('an employee over HTTP', () => {
 });
 
 describe('many concurrent callers', () => {
-  test('all succeed in changing one employee, or adding to one list', async () => {
+  test('all succeed in changing one employee, or adding to one list', { tags: ['slow'] }, async () => {
     const { path } = await hire({ department: 'Crowd' });
     // Callers repeat a `busy` request, because this machine may be slow.
     const served = (...request: Parameters<typeof hr>) =>
@@ -221,7 +221,7 @@ describe('an index', () => {
 });
 
 describe('a range', () => {
-  test('is bounded, projected and paged', async () => {
+  test('is bounded, projected and paged', { tags: ['slow'] }, async () => {
     const staff = [];
     for (let count = 0; count < 7; count += 1) staff.push((await hire({ department: 'Ranges' })).values);
     const ids = staff.map(({ employeeId }) => employeeId);
@@ -330,7 +330,7 @@ describe('a department', () => {
 });
 
 describe('the delete of an employee with more reviews than a transaction has rows', () => {
-  test('is accepted, tells its status, and ends', async () => {
+  test('is accepted, tells its status, and ends', { tags: ['slow'] }, async () => {
     const { values, path, etag } = await hire({ department: 'Veterans' });
     const { department, employeeId } = values;
     const review = (_: unknown, index: number) => ({ put: { department, employeeId, year: 1900 + index, rating: 3 } });
@@ -380,7 +380,7 @@ describe('an archive and a move', () => {
     expect((await hr('POST', `${path}/archive`)).status).toBe(404);
   });
 
-  test('keep the email taken', async () => {
+  test('keep the email taken', { tags: ['slow'] }, async () => {
     const { values, path } = await hire({ department: 'Here' });
     const asked = await hr('POST', `${path}/move`, { body: { department: 'There' } });
     const location = asked.headers.get('location') ?? '';

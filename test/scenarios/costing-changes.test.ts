@@ -14,7 +14,9 @@ async function send(method: string, path: string, options: Options): Promise<num
   return Number(/desc="(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1]);
 }
 
-test('a change costs a storage transaction for what changes, and none for index entries that stay', async () => {
+test('a change costs a storage transaction for what changes, and none for index entries that stay', {
+  tags: ['slow'],
+}, async () => {
   const { department, employeeId, ...one } = somebody({ department: 'Changes' });
   const person = { firstName: 'Ann', kind: 'employee', jobTitle: 'Clerk' };
   const film = { title: 'Film', year: 1999, genres: ['Drama'], cast: ['Ann First', 'Bo Second', 'Cy Third'] };

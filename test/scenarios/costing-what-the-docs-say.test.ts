@@ -12,7 +12,7 @@ async function costOfCreate(entity: string, body: Readonly<Record<string, unknow
   return Number(/desc="(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1]);
 }
 
-test('a create costs the transactions that docs/http.md states', async () => {
+test('a create costs the transactions that docs/http.md states', { tags: ['slow'] }, async () => {
   const rows = readFileSync('docs/http.md', 'utf8').matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
   const costs = Object.fromEntries([...rows].map(([, entity, cost]) => [String(entity), Number(cost)]));
   // The fixtures have neither the two totals of orders, of 3 each, nor the index of departments; docs/patterns.md measures them.

@@ -32,7 +32,9 @@ const left = async (employeeId: string) =>
   (await rowsOf(world.storage, 'doorevents')).filter(({ partitionKey }) => partitionKey === `Range_${employeeId}`)
     .length;
 
-test('deletes a range of 1,000 entities that are one row with 11 transactions, and says how to continue', async () => {
+test('deletes a range of 1,000 entities that are one row with 11 transactions, and says how to continue', {
+  tags: ['slow'],
+}, async () => {
   await put(eventsOf('000001', 1_200));
   const path = '/api/doorevents/Range/000001';
   // The first link of a process reads the secret that signs links.
@@ -64,7 +66,9 @@ test('deletes only what the bounds include, and nothing without bounds', async (
   expect(await left('000002')).toBe(15);
 });
 
-test('deletes index entries, children, counts and unique values as a single delete does', async () => {
+test('deletes index entries, children, counts and unique values as a single delete does', {
+  tags: ['slow'],
+}, async () => {
   const people = Array.from({ length: 12 }, () => somebody({ department: 'Leaving' }));
   for (const one of people) await engineWrite.createEntity(world.engine, employees, one);
   const [first] = people;
@@ -141,7 +145,7 @@ test('deletes over the tables of several periods', async () => {
   expect((await hr('GET', '/api/logins/000003')).body.items).toMatchObject([{ at: days[2] }]);
 });
 
-test('continues after a crash at any storage call, and its indexes follow', async () => {
+test('continues after a crash at any storage call, and its indexes follow', { tags: ['slow'] }, async () => {
   const hire = async (department: string) => {
     for (let count = 0; count < 3; count += 1)
       await engineWrite.createEntity(world.engine, employees, somebody({ department }));

@@ -25,6 +25,7 @@ const DECODERS = { br: brotliDecompressSync, gzip: gunzipSync };
 
 test.each(['/api/openapi.json', '/api/openapi.json?tag=employees', '/api/model'])(
   'compresses %s for clients that accept it, under an ETag for each encoding',
+  { tags: ['slow'] },
   async (path) => {
     const plain = await ask(path);
     expect(plain.headers).toMatchObject({ vary: 'Accept-Encoding, Origin', 'content-type': 'application/json' });
@@ -82,7 +83,7 @@ describe('a body is accepted exactly if the description has it', () => {
     return ajv.validate(schema, body);
   };
 
-  test('as an action of a batch', async () => {
+  test('as an action of a batch', { tags: ['slow'] }, async () => {
     const path = '/api/employees/batch';
     const { department, employeeId, ...others } = somebody();
     const whole = { department, employeeId, ...others };

@@ -21,7 +21,7 @@ async function settled(): Promise<unknown> {
   return rows.flat().filter(({ EntityType }) => EntityType !== 'verify');
 }
 
-test('an explanation lists what a request would do and its cost, and does none of it', async () => {
+test('an explanation lists what a request would do and its cost, and does none of it', { tags: ['slow'] }, async () => {
   const there = somebody({ department: 'Explained' });
   expect((await hr('POST', '/api/employees', { body: there })).status).toBe(201);
   await hr('GET', '/api/employees/Explained?top=1');

@@ -32,7 +32,7 @@ async function send(
 }
 
 describe('a photo over HTTP', () => {
-  test('is written by its owner, read by any reader, and deleted', async () => {
+  test('is written by its owner, read by any reader, and deleted', { tags: ['slow'] }, async () => {
     expect((await hr('GET', `${path}/photo`)).status).toBe(404);
     const put = await send('PUT', `${path}/photo`, {
       email: one.email,
@@ -255,7 +255,7 @@ describe('a public picture', () => {
 });
 
 describe('a text of 5 MB over HTTP', () => {
-  test('is read back unchanged, and a longer one is rejected', async () => {
+  test('is read back unchanged, and a longer one is rejected', { tags: ['slow'] }, async () => {
     const comments = 'Excellent! '.repeat(500_000).slice(0, 5_242_880);
     const review = { department: 'Pictured', employeeId: one.employeeId, year: 2025, rating: 5, comments };
     expect((await hr('POST', '/api/reviews', { body: review })).status).toBe(201);
@@ -274,7 +274,9 @@ describe('a text of 5 MB over HTTP', () => {
   });
 });
 
-test('a lost photo or text returns a problem, hides nothing else, and can be written again', async () => {
+test('a lost photo or text returns a problem, hides nothing else, and can be written again', {
+  tags: ['slow'],
+}, async () => {
   const comments = 'x'.repeat(400_000);
   const review = { department: 'Pictured', employeeId: one.employeeId, year: 2019, rating: 3, comments };
   const made = await hr('POST', '/api/reviews', { body: review });

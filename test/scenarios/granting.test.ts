@@ -69,7 +69,9 @@ test('a grant is in the audit log before the response: caller, rows, permissions
   }
 });
 
-test('an identity gets a limited number of grants a minute, and other identities are not affected', async () => {
+test('an identity gets a limited number of grants a minute, and other identities are not affected', {
+  tags: ['slow'],
+}, async () => {
   const [busy, other] = [await employee(), await employee()];
   const replies = await Promise.all(
     Array.from({ length: accessChecks.GRANTS_PER_MINUTE + 5 }, (_, index) =>
@@ -91,7 +93,7 @@ test('an identity gets a limited number of grants a minute, and other identities
   );
 });
 
-test('an identity whose grants are revoked gets none until they are restored', async () => {
+test('an identity whose grants are revoked gets none until they are restored', { tags: ['slow'] }, async () => {
   const [one, other] = [await employee(), await employee()];
   const given = (await one.ask('POST', '/api/grants', { body: ROW })).body;
   expect((await one.ask('POST', '/api/grants', { body: ROW })).body).toEqual(given);

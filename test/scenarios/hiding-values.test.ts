@@ -208,6 +208,7 @@ describe.each(filledModels)('of %s', (_, model, prefix) => {
 
   test.each(sampleItems(model.roles, 'role', 2))(
     'no route that reads tells %s what differs only in hidden values',
+    { tags: ['slow'], timeout: 600_000 },
     async (role) => {
       const [one, other] = await Promise.all(
         ['a', 'b'].map((world) =>
@@ -262,6 +263,5 @@ describe.each(filledModels)('of %s', (_, model, prefix) => {
       }
       expect(compared).toBeGreaterThan(model.list.filter((entity) => isReader(entity, role)).length);
     },
-    600_000,
   );
 });

@@ -11,6 +11,7 @@ test.each([
   ['insertiontime', { InsertionTime: '+275760-09-13T00:00:00Z' }],
 ])(
   'a message whose body replaces the trigger metadata %s is listed at once, and can be dropped',
+  { tags: ['slow'] },
   async (name, over) => {
     const operator = product.as('operator');
     const intent = { version: 1, intent: 'one', entity: 'employees', table: 'employees', items: [], ...over };
@@ -26,7 +27,9 @@ test.each([
   },
 );
 
-test('messages that are nested too deeply for the Functions library are recorded, listed and dropped', async () => {
+test('messages that are nested too deeply for the Functions library are recorded, listed and dropped', {
+  tags: ['slow'],
+}, async () => {
   // Without a known entity, only a caller who may read all sees the text.
   const operator = product.as(['operator', ...deployedApp.model.roles]);
   const texts = new Map([

@@ -156,7 +156,9 @@ const verify = (repair = false) =>
   all((path) => operator('POST', path), `/api/operations/verify/expenses?top=100&repair=${repair}`, 'findings');
 
 describe('expense claims', () => {
-  test('are returned only if valid, break no page, and can be deleted and replaced whatever they contain', async () => {
+  test('are returned only if valid, break no page, and can be deleted and replaced whatever they contain', {
+    tags: ['slow'],
+  }, async () => {
     const written = fc.record({ claim, bag: bagOf(anyName), without: fc.subarray(FIELDS, { maxLength: 2 }) });
     await fc.assert(
       fc.asyncProperty(fc.array(written, { minLength: 1, maxLength: 5 }), async (rows) => {
@@ -218,7 +220,7 @@ describe('expense claims', () => {
     );
   });
 
-  test('are returned whatever system properties they have', async () => {
+  test('are returned whatever system properties they have', { tags: ['slow'] }, async () => {
     await fc.assert(
       fc.asyncProperty(claim, bagOf(ordinary), async (values, bag) => {
         fc.pre(await add('expenses', rowOf(values), { ...honest(values), ...bag }));
@@ -256,7 +258,7 @@ describe('expense claims', () => {
     ['a text field of 64 bits', { description: { type: 'Edm.Int64', value: '9007199254740993' } }],
     ["another employee's id", { employeeId: { value: '000001' } }],
     ['an upgrade of a version that never was', { EntityVersion: { value: -1_000_000_000 }, amount: { value: 'x' } }],
-  ])('are rejected by every read path: %s', async (_, bag) => {
+  ])('are rejected by every read path: %s', { tags: ['slow'] }, async (_, bag) => {
     const values = { at: '2026-11-20T08:00:00.000Z', claimId: randomUUID(), amount: 5, category: 'Meals' };
     expect(await add('expenses', rowOf(values), { ...honest(values), ...bag })).toBe(true);
     expect(await rangeOf()).toEqual([]);
@@ -266,7 +268,9 @@ describe('expense claims', () => {
     expect((await hr('DELETE', pathOf(values))).status).toBe(204);
   });
 
-  test('are deleted by the repair when their keys are impossible, unless another program may have written them', async () => {
+  test('are deleted by the repair when their keys are impossible, unless another program may have written them', {
+    tags: ['slow'],
+  }, async () => {
     const odd = ['x', '0', '9'.repeat(19), `${'9'.repeat(25)}_${randomUUID()}`, '2000000000000000000_no-uuid'];
     const type = { EntityType: { value: 'expenses' } };
     for (const row of odd)
@@ -291,7 +295,7 @@ describe.each([
     anyName,
   );
 
-  test('is read, incremented and deleted whatever its rows contain', async () => {
+  test('is read, incremented and deleted whatever its rows contain', { tags: ['slow'] }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(bagOf(names), { minLength: rows.length, maxLength: rows.length }), async (bags) => {
         const added: boolean[] = [];
@@ -313,7 +317,7 @@ describe.each([
     );
   });
 
-  test('can be deleted when a client has filled it up', async () => {
+  test('can be deleted when a client has filled it up', { tags: ['slow'] }, async () => {
     const full = Object.fromEntries(Array.from({ length: 250 }, (_, index) => [`P${index}`, { value: index }]));
     expect(await add(entity, rows[0], { ...full, Count001: { value: -5 } })).toBe(true);
     const found = await all((page) => operator('POST', page), `/api/operations/verify/${entity}`, 'findings');

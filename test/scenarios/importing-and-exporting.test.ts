@@ -28,7 +28,9 @@ async function ask(method: string, path: string, body?: object): Promise<Respons
 }
 
 describe('npm run import', () => {
-  test('loads the valid rows, reports the others, and changes nothing the second time', async () => {
+  test('loads the valid rows, reports the others, and changes nothing the second time', {
+    tags: ['slow'],
+  }, async () => {
     const header = 'employeeId,firstName,lastName,email,department,age\n';
     const good = Array.from(
       { length: 150 },
@@ -72,7 +74,9 @@ describe('npm run import', () => {
     expect(await (await ask('GET', 'employees/Bad/800154')).json()).toMatchObject({ firstName: 'Ann' });
   });
 
-  test('writes nothing of a row that is too large or whose file is not valid, reports the line, and continues', async () => {
+  test('writes nothing of a row that is too large or whose file is not valid, reports the line, and continues', {
+    tags: ['slow'],
+  }, async () => {
     const file = join(product.folder, 'files.ndjson');
     const row = (index: number, more: object) =>
       JSON.stringify({
@@ -235,7 +239,7 @@ describe('npm run import', () => {
     });
   });
 
-  test('reports an unreadable file in one sentence', async () => {
+  test('reports an unreadable file in one sentence', { tags: ['slow'] }, async () => {
     const folders = ['dir', 'dir.csv', 'dir.csv.gz', 'dir.ndjson'].map((name) => join(product.folder, name));
     await Promise.all(folders.map((each) => mkdir(each)));
     const packed = gzipSync('\n'.repeat(100_000));
@@ -252,7 +256,7 @@ describe('npm run import', () => {
       });
   });
 
-  test('rejects wrong arguments in one sentence', async () => {
+  test('rejects wrong arguments in one sentence', { tags: ['slow'] }, async () => {
     const file = join(product.folder, 'odd.csv');
     await writeFile(file, 'employeeId,salary\n000001,5\n');
     expect(await importing('robots', file)).toMatchObject({
@@ -302,7 +306,9 @@ const EVERYTHING = [
 ] as const;
 
 describe('npm run import of rows without a field of the key', () => {
-  test('changes nothing the second time if the field is computed from others, also after a change of these', async () => {
+  test('changes nothing the second time if the field is computed from others, also after a change of these', {
+    tags: ['slow'],
+  }, async () => {
     const file = join(product.folder, 'films.ndjson');
     const film = { title: 'Sunnyside', year: 1919, genres: ['Western'], cast: ['Edna Purviance'] };
     await writeFile(file, JSON.stringify(film));
@@ -325,7 +331,7 @@ describe('npm run import of rows without a field of the key', () => {
       .map(({ amount }) => amount)
       .toSorted((one, other) => one - other);
 
-  test('changes nothing the second time if the field is generated, and says how long', async () => {
+  test('changes nothing the second time if the field is generated, and says how long', { tags: ['slow'] }, async () => {
     const file = join(product.folder, 'expenses.ndjson');
     // Two claims are equal on purpose.
     const rows = [1, 2, 2, 3].map((amount) => claim('000777', amount));
@@ -346,7 +352,9 @@ describe('npm run import of rows without a field of the key', () => {
     expect(await amountsOf('000777')).toEqual([1, 1, 2, 2, 3, 4]);
   });
 
-  test('creates an entity for each row after a lost reply, and after its end before the reply', async () => {
+  test('creates an entity for each row after a lost reply, and after its end before the reply', {
+    tags: ['slow'],
+  }, async () => {
     // The first command is killed at its second attempt.
     const lost = IS_EVERY_POINT ? 2 : 1;
     let batches = 0;
@@ -395,7 +403,9 @@ describe('npm run export', () => {
     });
   });
 
-  test('writes a file that npm run import loads into an empty instance without a difference', async () => {
+  test('writes a file that npm run import loads into an empty instance without a difference', {
+    tags: ['slow'],
+  }, async () => {
     const { folder } = product;
     const empty = await startCommand(join(folder, 'restored'), ['--empty']);
     try {
@@ -440,7 +450,7 @@ describe('npm run export', () => {
     }
   });
 
-  test('keeps every field of entities that take several rows', async () => {
+  test('keeps every field of entities that take several rows', { tags: ['slow'] }, async () => {
     const { folder, run } = product;
     const measured = (count: number, value: string) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`m${String(index).padStart(3, '0')}`, value]));
@@ -501,7 +511,7 @@ describe('npm run export', () => {
     ]);
   });
 
-  test('goes on without a file that is lost and a value of another type, and fails', async () => {
+  test('goes on without a file that is lost and a value of another type, and fails', { tags: ['slow'] }, async () => {
     const one = { department: 'Lostfile', firstName: 'Ann', lastName: 'A' };
     for (const id of ['831001', '831002', '831003']) {
       const employee = { ...one, employeeId: id, email: `${id}@contoso.com` };
@@ -556,7 +566,7 @@ describe('npm run export', () => {
     expect((await product.run('verify', 'employees')).said).toMatch(/0 do not agree/);
   });
 
-  test('names each value that it cannot read, and fails', async () => {
+  test('names each value that it cannot read, and fails', { tags: ['slow'] }, async () => {
     const one = {
       department: 'Lost',
       employeeId: '830000',

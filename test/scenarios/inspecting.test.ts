@@ -17,7 +17,7 @@ const one = { plant: 'Bergen', inspectionId: 'I1', ...measured(300, 'ok'), devia
 const from = new Date().toISOString();
 const path = '/api/inspections/Bergen/I1';
 
-describe('inspections over HTTP', () => {
+describe('inspections over HTTP', { tags: ['slow'] }, () => {
   test('are written, read and changed as one entity', async () => {
     const created = await hr('POST', '/api/inspections', { body: one });
     expect([created.status, cost(created)]).toEqual([201, 1]);

@@ -60,7 +60,7 @@ describe('people of two kinds', () => {
     });
   });
 
-  test('are typed and described by their kind', async () => {
+  test('are typed and described by their kind', { tags: ['slow'] }, async () => {
     const person = people.union.parse(bob);
     if (person.kind === 'customer') expectTypeOf(person.companyName).toEqualTypeOf<string>();
     // @ts-expect-error a person that may be an employee has no company
@@ -124,7 +124,9 @@ describe('a row of an earlier version', () => {
     expect(row.name).toBeUndefined();
   });
 
-  test('is found by a filter on its upgraded field, page by page, among others that do not match', async () => {
+  test('is found by a filter on its upgraded field, page by page, among others that do not match', {
+    tags: ['slow'],
+  }, async () => {
     const person = { country: 'NO', kind: 'customer', companyName: 'Berg' };
     const names = ['Ann Berg', 'Bo Berg', 'Ann Dahl', 'Annika Berg'];
     const system = { EntityType: 'people', EntityVersion: 1, WriteId: 'w', Incarnation: 'i' };

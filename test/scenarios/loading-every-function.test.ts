@@ -6,7 +6,9 @@ import { runCommand, useStartProcess } from '../start-process.ts';
 /** The deployed app, under whichever host the tests run. CI runs this file first under Core Tools. */
 const started = useStartProcess({ deployed: true }, ['--empty']);
 
-test('the host loads every function, and every route of the deployed model returns 401 without a token', async () => {
+test('the host loads every function, and every route of the deployed model returns 401 without a token', {
+  tags: ['slow'],
+}, async () => {
   const { process: running } = started;
   // The words of Core Tools, which serve the other functions of an app.
   expect(running.said()).not.toMatch(/function is in error|conflicts with/);
@@ -15,7 +17,7 @@ test('the host loads every function, and every route of the deployed model retur
   expect(code).toBe(0);
 });
 
-test('an entity that was created can be read by its key', async ({ skip }) => {
+test('an entity that was created can be read by its key', { tags: ['slow'] }, async ({ skip }) => {
   const { roles = [], requests = [] } = makeExampleRequests(deployedApp.model, []) ?? {};
   const [create, read] = requests;
   if (create?.method !== 'POST' || read?.method !== 'GET') return skip('No entity of the model has an example.');

@@ -71,7 +71,7 @@ test('lists the consistency checks of all entities in one transaction, without f
   expect(transactionsOf(shown)).toBe(1);
 });
 
-test('counts transactions by pattern and estimates their cost, without telemetry', async () => {
+test('counts transactions by pattern and estimates their cost, without telemetry', { tags: ['slow'] }, async () => {
   const before = (await operator('GET', '/api/operations/usage')).body;
   const one = somebody();
   expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
@@ -86,7 +86,9 @@ test('counts transactions by pattern and estimates their cost, without telemetry
   expect(Date.parse(after.since)).toBeLessThanOrEqual(Date.now());
 });
 
-test('lists the busiest partitions, with keys for an operator who may read the entity', async () => {
+test('lists the busiest partitions, with keys for an operator who may read the entity', {
+  tags: ['slow'],
+}, async () => {
   const one = somebody({ department: 'Furnace' });
   expect((await hr('POST', '/api/employees', { body: one })).status).toBe(201);
   for (let count = 0; count < 50; count += 1) await hr('GET', `/api/employees/Furnace/${one.employeeId}`);

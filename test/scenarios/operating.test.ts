@@ -27,7 +27,7 @@ test('health reports storage and the model to anyone', async () => {
   expect(reply).toMatchObject({ status: 200, body: { status: 'ok', storage: 'ok', declaration: 'ok' } });
 });
 
-test('the OpenAPI description is valid and names every route', async () => {
+test('the OpenAPI description is valid and names every route', { tags: ['slow'] }, async () => {
   const { body } = await product.as(undefined)('GET', '/api/openapi.json');
   expect(await new Validator().validate(body)).toEqual({ valid: true });
   expect(Object.keys(body.paths)).toEqual(
@@ -50,25 +50,29 @@ describe('a message that cannot be handled', () => {
       JSON.stringify({ version: 1, intent: 'i', entity: 'robots', table: 'robots', items: [] }),
       /does not declare/,
     ],
-  ])('is listed at once with its reason, replayed and deleted when it is %s', async (_, text, reason) => {
-    await product.storage.queue('index-changes').sendMessage(text);
-    const mine = (items: Internal['Poison'][]) => items.filter((item) => item.text === text);
-    const listed = await eventually(
-      () => operator('GET', '/api/operations/poison'),
-      ({ body }) => mine(body.items).length === 1,
-    );
-    const [poison] = mine(listed.body.items);
-    expect(poison).toMatchObject({ queue: 'index-changes', attempts: 1, reason: expect.stringMatching(reason) });
-    expect((await operator('POST', `/api/operations/poison/${poison?.id}/replay`)).status).toBe(202);
-    const again = await eventually(
-      () => operator('GET', '/api/operations/poison'),
-      ({ body }) => mine(body.items).length === 1 && !body.items.some(({ id }: { id: string }) => id === poison?.id),
-    );
-    const [second] = mine(again.body.items);
-    expect((await operator('DELETE', `/api/operations/poison/${second?.id}`)).status).toBe(204);
-    expect((await operator('DELETE', `/api/operations/poison/${second?.id}`)).status).toBe(404);
-    expect(mine((await operator('GET', '/api/operations/poison')).body.items)).toEqual([]);
-  });
+  ])(
+    'is listed at once with its reason, replayed and deleted when it is %s',
+    { tags: ['slow'] },
+    async (_, text, reason) => {
+      await product.storage.queue('index-changes').sendMessage(text);
+      const mine = (items: Internal['Poison'][]) => items.filter((item) => item.text === text);
+      const listed = await eventually(
+        () => operator('GET', '/api/operations/poison'),
+        ({ body }) => mine(body.items).length === 1,
+      );
+      const [poison] = mine(listed.body.items);
+      expect(poison).toMatchObject({ queue: 'index-changes', attempts: 1, reason: expect.stringMatching(reason) });
+      expect((await operator('POST', `/api/operations/poison/${poison?.id}/replay`)).status).toBe(202);
+      const again = await eventually(
+        () => operator('GET', '/api/operations/poison'),
+        ({ body }) => mine(body.items).length === 1 && !body.items.some(({ id }: { id: string }) => id === poison?.id),
+      );
+      const [second] = mine(again.body.items);
+      expect((await operator('DELETE', `/api/operations/poison/${second?.id}`)).status).toBe(204);
+      expect((await operator('DELETE', `/api/operations/poison/${second?.id}`)).status).toBe(404);
+      expect(mine((await operator('GET', '/api/operations/poison')).body.items)).toEqual([]);
+    },
+  );
 
   test('is listed from the poison queue of the host, newest first and page by page', async () => {
     for (const text of ['first', 'second', 'third']) await product.storage.queue('transfers-poison').sendMessage(text);
@@ -88,7 +92,7 @@ describe('a message that cannot be handled', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('is replayed with all others of its kind, page by page', async () => {
+  test('is replayed with all others of its kind, page by page', { tags: ['slow'] }, async () => {
     const intent = (text: string) =>
       JSON.stringify({
         version: 1,
@@ -129,7 +133,7 @@ describe('a message that cannot be handled', () => {
 });
 
 describe('logins', () => {
-  test('are stored by the day and read over many days', async () => {
+  test('are stored by the day and read over many days', { tags: ['slow'] }, async () => {
     const employeeId = '000777';
     const instants = [0, 1, 20].map(daysAgo);
     for (const at of instants)
@@ -216,7 +220,7 @@ describe('a grant', () => {
   });
 });
 
-test('a batch executes the valid actions in order and reports the others', async () => {
+test('a batch executes the valid actions in order and reports the others', { tags: ['slow'] }, async () => {
   const good = Array.from({ length: 40 }, () => somebody({ department: 'Batch' }));
   const bad = { ...somebody({ department: 'Batch' }), age: -1 };
   const taken = somebody({ department: 'Batch', email: String(good[3]?.email) });
@@ -232,7 +236,9 @@ test('a batch executes the valid actions in order and reports the others', async
   expect((await hr('GET', '/api/employees/Batch')).body.items).toEqual(left);
 });
 
-test('an archive of a period is listed, downloaded by a link, and accepted by an import while its period is kept', async () => {
+test('an archive of a period is listed, downloaded by a link, and accepted by an import while its period is kept', {
+  tags: ['slow'],
+}, async () => {
   const employeeId = '000779';
   const { body: login } = await hr('POST', '/api/logins', { body: { employeeId, succeeded: true } });
   const later = engineCore.createEngine(product.storage, { now: () => Date.parse(login.at) + 63 * baseValues.DAY_MS });

@@ -192,7 +192,7 @@ test('of two creates of one key that each claim one of its two unique values fir
   await expectIndexesToAgree(world.storage, employees);
 });
 
-test('of concurrent puts of one new key one creates, and those that must create fail', async () => {
+test('of concurrent puts of one new key one creates, and those that must create fail', { tags: ['slow'] }, async () => {
   for (let round = 1; round <= 5; round += 1) {
     const { department, employeeId, ...one } = somebody({ department: 'Put' });
     const key = { department, employeeId };
@@ -214,7 +214,7 @@ test('of concurrent puts of one new key one creates, and those that must create 
   await expectIndexesToAgree(world.storage, employees);
 });
 
-test('puts and deletes of one entity by several processes leave its indexes right', async () => {
+test('puts and deletes of one entity by several processes leave its indexes right', { tags: ['slow'] }, async () => {
   const { department, employeeId, ...one } = somebody({ department: 'Put and deleted' });
   const key = { department, employeeId };
   const writers = Array.from({ length: 4 }, () => world.engineThrough(faultyHttpClient()));
@@ -256,7 +256,7 @@ test('a value that a rejected write claimed is free at once, and a corrected req
   await expectIndexesToAgree(world.storage, employees);
 });
 
-test('a rejected write leaves no claim after a fault at any storage call', async () => {
+test('a rejected write leaves no claim after a fault at any storage call', { tags: ['slow'] }, async () => {
   const taken = somebody();
   await engineWrite.createEntity(world.engine, employees, taken);
   const attempt = (engine: World['engine'], email: unknown) =>

@@ -122,7 +122,7 @@ test.each([
     '/api/logins/000001?from=2026&to=2027',
   ],
   ['an archive', { range: 'formeremployees', partition: { department } }, `/api/formeremployees/${department}`],
-])('%s is the same as in a GET, for every role', async (_, asked, get) => {
+])('%s is the same as in a GET, for every role', { tags: ['slow'] }, async (_, asked, get) => {
   const roles = { reader, hr, operator, both: product.as(['reader', 'operator']) };
   for (const [role, as] of Object.entries(roles)) {
     const expected = await as('GET', get);
@@ -280,7 +280,7 @@ test('is explained, and not recorded in the audit log', async () => {
   expect((await query(reads)).headers.get('server-timing')).toContain('"2 transactions"');
 });
 
-test('reads that begin when the response is full have a problem', async () => {
+test('reads that begin when the response is full have a problem', { tags: ['slow'] }, async () => {
   for (const half of [0, 1]) {
     const actions = Array.from({ length: 75 }, (_, at) => {
       const productId = half * 75 + at;

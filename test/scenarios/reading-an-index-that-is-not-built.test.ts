@@ -179,20 +179,24 @@ describe('an index that is not built', () => {
 });
 
 describe('after the command', () => {
-  test.each(READS)('%s is read, in another process within a second', async (index, path, expected) => {
-    now += 1_000;
-    expect((await askOther(member, 'GET', path)).status).toBe(503);
-    for (let query: string | undefined = ''; query !== undefined; ) {
-      const { status, headers } = await ask(operator, 'POST', `operations/reindex/items/${index}${query}`);
-      expect(status).toBe(200);
-      query = /\?[^>]*/.exec(headers.get('link') ?? '')?.[0];
-    }
-    const built = await ask(member, 'GET', path);
-    expect(built).toMatchObject({ status: 200, body: expected });
-    expect(await askOther(member, 'GET', path)).toMatchObject({ status: 503, body: notBuilt(index) });
-    now += 1_000;
-    const other = await askOther(member, 'GET', path);
-    expect(other).toMatchObject({ status: 200, body: expected });
-    expect(costOf(other)).toBe(costOf(built));
-  });
+  test.each(READS)(
+    '%s is read, in another process within a second',
+    { tags: ['slow'] },
+    async (index, path, expected) => {
+      now += 1_000;
+      expect((await askOther(member, 'GET', path)).status).toBe(503);
+      for (let query: string | undefined = ''; query !== undefined; ) {
+        const { status, headers } = await ask(operator, 'POST', `operations/reindex/items/${index}${query}`);
+        expect(status).toBe(200);
+        query = /\?[^>]*/.exec(headers.get('link') ?? '')?.[0];
+      }
+      const built = await ask(member, 'GET', path);
+      expect(built).toMatchObject({ status: 200, body: expected });
+      expect(await askOther(member, 'GET', path)).toMatchObject({ status: 503, body: notBuilt(index) });
+      now += 1_000;
+      const other = await askOther(member, 'GET', path);
+      expect(other).toMatchObject({ status: 200, body: expected });
+      expect(costOf(other)).toBe(costOf(built));
+    },
+  );
 });

@@ -63,6 +63,7 @@ describe('a batch that is repeated', () => {
 
   test.each([false, true])(
     'creates each entity once whose key is generated, of equal actions one each (atomic: %s)',
+    { tags: ['slow'] },
     async (atomic) => {
       const id = atomic ? '000331' : '000330';
       const actions = [{ create: of(id) }, { put: of(id) }, { put: of(id) }];
@@ -103,7 +104,7 @@ describe('a batch that is repeated', () => {
     ]);
   });
 
-  test('returns 201 for what it has created, and the conflict of what it has not', async () => {
+  test('returns 201 for what it has created, and the conflict of what it has not', { tags: ['slow'] }, async () => {
     const [mine, theirs] = [somebody(), somebody()];
     await hr('POST', '/api/employees', { body: theirs });
     const request = keyed({ actions: [{ create: mine }, { create: theirs }] });

@@ -19,7 +19,7 @@ function nextOf({ headers }: { headers: Headers }): string {
 }
 
 describe('a log tail', () => {
-  test('returns the newest first, in one transaction, and continues where it stopped', async () => {
+  test('returns the newest first, in one transaction, and continues where it stopped', { tags: ['slow'] }, async () => {
     const instants = Array.from({ length: 25 }, (_, index) => new Date(Date.UTC(2026, 10, 1 + index, 8)).toISOString());
     for (const at of [...instants].sort(() => Math.random() - 0.5))
       await create('expenses', { employeeId: '000001', at, amount: 10.5, category: 'Meals' });
@@ -57,7 +57,7 @@ describe('a log tail', () => {
 });
 
 describe('children', () => {
-  test('are included in an employee for callers who may read them', async () => {
+  test('are included in an employee for callers who may read them', { tags: ['slow'] }, async () => {
     const one = await create('employees', somebody({ department: 'Included' }));
     const path = `/api/employees/Included/${one.employeeId}`;
     const review = await create('reviews', {
@@ -134,7 +134,7 @@ describe('a filter', () => {
     expect((await hr('GET', '/api/logins/000009?succeeded=false')).body.items).toHaveLength(1);
   });
 
-  test('compares with operators, over ranges, indexes and scans', async () => {
+  test('compares with operators, over ranges, indexes and scans', { tags: ['slow'] }, async () => {
     const department = 'Operators';
     const people = [];
     for (const [age, jobTitle, hireDate] of [
@@ -174,7 +174,7 @@ describe('a filter', () => {
     }
   });
 
-  test('is described in OpenAPI with the type of its field', async () => {
+  test('is described in OpenAPI with the type of its field', { tags: ['slow'] }, async () => {
     const { paths } = withoutReferences((await hr('GET', '/api/openapi.json')).body);
     const parameters = (path: string) =>
       Object.fromEntries(paths[path]?.get?.parameters.map((one: { name: string }) => [one.name, one]) ?? []);

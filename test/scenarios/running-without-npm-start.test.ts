@@ -10,7 +10,9 @@ import { testStorage } from '../storage.ts';
 import { UNDER_FUNC } from '../under-func.ts';
 
 /** The host and the emulator run by hand, as docs/configuration.md has it: nothing of `npm start` prepares storage. */
-test('the app creates what is missing in the emulator, and is healthy with the sample settings', async () => {
+test('the app creates what is missing in the emulator, and is healthy with the sample settings', {
+  tags: ['slow'],
+}, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-by-hand-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const data = join(folder, '.rowkey');

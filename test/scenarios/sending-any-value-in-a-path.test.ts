@@ -139,7 +139,7 @@ describe.each<TestHost>(['local', 'azure', 'tools'])('under the host %s', (host)
     });
   let number = 0;
 
-  test('a write by key changes the row of its value alone', async () => {
+  test('a write by key changes the row of its value alone', { tags: ['slow'] }, async () => {
     await forAny(async (one, other) => {
       if (one === other) return;
       number += 1;
@@ -166,7 +166,7 @@ describe.each<TestHost>(['local', 'azure', 'tools'])('under the host %s', (host)
     });
   });
 
-  test('a read returns the row, the list and the total of its value', async () => {
+  test('a read returns the row, the list and the total of its value', { tags: ['slow'] }, async () => {
     await forAny(async (id, handle) => {
       number += 1;
       const note = `${number}`;
@@ -193,7 +193,7 @@ describe.each<TestHost>(['local', 'azure', 'tools'])('under the host %s', (host)
     });
   });
 
-  test('a count of a series is of its key', async () => {
+  test('a count of a series is of its key', { tags: ['slow'] }, async () => {
     await forAny(async (one, other) => {
       if (one === other) return;
       const read = async (page: string) => (await call(client().visits.get({ page })))?.counts;
@@ -206,7 +206,7 @@ describe.each<TestHost>(['local', 'azure', 'tools'])('under the host %s', (host)
     });
   });
 
-  test('a move is of the entity with its key', async () => {
+  test('a move is of the entity with its key', { tags: ['slow'] }, async () => {
     await forAny(async (one, other) => {
       if (one === other) return;
       const key = { box: one, name: 'n' };

@@ -74,7 +74,7 @@ async function open(origin: string, role: string): Promise<Page> {
 }
 
 describe('a page of an allowed origin', () => {
-  test('writes through the API, and reads the headers and problems of its responses', async () => {
+  test('writes through the API, and reads the headers and problems of its responses', { tags: ['slow'] }, async () => {
     const page = await open(allowed, 'hr');
     const another = somebody({ department: 'Browsing' });
     const { created, changed, stale, first, second } = await page.evaluate(async (employee) => {
@@ -114,7 +114,7 @@ describe('a page of an allowed origin', () => {
     expect(nobody).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
   });
 
-  test('reads and writes its own rows directly in storage', async () => {
+  test('reads and writes its own rows directly in storage', { tags: ['slow'] }, async () => {
     const page = await open(allowed, 'reader');
     const done = await page.evaluate(
       async ({ path, png }) => ({
@@ -141,7 +141,7 @@ describe('a page of an allowed origin', () => {
     expect((await hr('GET', path)).body.photo).toMatchObject({ type: 'image/png' });
   });
 
-  test('shows a photo by a grant, and a public picture without a token', async () => {
+  test('shows a photo by a grant, and a public picture without a token', { tags: ['slow'] }, async () => {
     const page = await open(allowed, 'hr');
     const product1 = { categoryId: 1, productId: 1, productName: 'Chai' };
     expect((await product.as('hr')('POST', '/api/products', { body: product1 })).status).toBe(201);
@@ -248,7 +248,7 @@ describe('the cache of a browser', () => {
     expect(nobody.status).toBe(401);
   });
 
-  test('gets Vary with every response, and an ETag for each view', async () => {
+  test('gets Vary with every response, and an ETag for each view', { tags: ['slow'] }, async () => {
     const [hr, reader] = [product.as('hr'), product.as('reader')];
     const [whole, part] = [await hr('GET', pathOfTwo), await reader('GET', pathOfTwo)];
     const etags = [whole, part].map(({ headers }) => headers.get('etag') ?? '');
@@ -280,7 +280,7 @@ describe('the cache of a browser', () => {
   });
 });
 
-test('the browser rejects a page of another origin: for the API, tables and blobs', async () => {
+test('the browser rejects a page of another origin: for the API, tables and blobs', { tags: ['slow'] }, async () => {
   const ask = product.as('reader', one.email);
   const granted = async (entity: string, permissions: string): Promise<Grant> =>
     (await ask('POST', '/api/grants', { body: { entity, scope: 'own', permissions } })).body;

@@ -28,7 +28,7 @@ test('the address of the app leads to the console, whose pages any path below it
   }
 });
 
-test('every file that the console names is served compressed, and cached for good', async () => {
+test('every file that the console names is served compressed, and cached for good', { tags: ['slow'] }, async () => {
   const assets = await readdir(new URL('assets/', BUILT));
   const names = assets.filter((name) => /\.(js|css)$/.test(name));
   expect(names.length).toBeGreaterThan(1);

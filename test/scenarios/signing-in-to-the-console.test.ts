@@ -17,7 +17,9 @@ async function open(): Promise<{ page: Page; complaints: string[] }> {
   return { page, complaints };
 }
 
-test('a person chooses a role and an address by keyboard, and the console shows what the role may read', async () => {
+test('a person chooses a role and an address by keyboard, and the console shows what the role may read', {
+  tags: ['slow'],
+}, async () => {
   const { page, complaints } = await open();
   await page.waitForURL(`${product.url}/console`);
   await page.getByRole('button', { name: 'Sign in' }).press('Enter');
@@ -43,7 +45,7 @@ test('a person chooses a role and an address by keyboard, and the console shows 
   await again.getByText('ann@contoso.com').waitFor();
 });
 
-test('the console under the other name of this machine signs in, too', async () => {
+test('the console under the other name of this machine signs in, too', { tags: ['slow'] }, async () => {
   const { page, complaints } = await open();
   await page.goto(product.url.replace('127.0.0.1', 'localhost'));
   await page.getByRole('button', { name: 'Sign in' }).click();

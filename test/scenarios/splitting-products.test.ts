@@ -65,7 +65,9 @@ describe('products over HTTP', () => {
     expect(unknown.body).toMatchObject({ status: 400, field: 'include', accepted: 'text' });
   });
 
-  test('name the one that lost its texts to callers who may read all of it, and not to the log', async () => {
+  test('name the one that lost its texts to callers who may read all of it, and not to the log', {
+    tags: ['slow'],
+  }, async () => {
     const lost = { ...green, productId: 2, ...texts };
     expect((await hr('POST', '/api/products', { body: lost })).status).toBe(201);
     await product.storage.table('products').deleteEntity('00007', '00000002!-text');

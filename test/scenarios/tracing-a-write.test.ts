@@ -64,7 +64,7 @@ test('a trace that the caller started is continued', async () => {
   expect(tree.head).toBe(`trace ${traceId}, continued`);
 });
 
-test('metrics are counted, and contain neither keys nor values', async () => {
+test('metrics are counted, and contain neither keys nor values', { tags: ['slow'] }, async () => {
   const one = somebody({ department: 'Traced', firstName: 'Personal', lastName: 'Secretive' });
   await hr('POST', '/api/employees', { body: one });
   await hr('GET', `/api/employees/by/email/Traced/${one.email}`);

@@ -92,7 +92,7 @@ function upload(page: Page, { stopsAt, blockBytes }: { stopsAt?: number; blockBy
   );
 }
 
-test('an upload that is aborted stores nothing', async () => {
+test('an upload that is aborted stores nothing', { tags: ['slow'] }, async () => {
   const page = await open();
   // On a slow connection, the abort comes before the last byte.
   const { send } = await page
@@ -110,7 +110,9 @@ test('an upload that is aborted stores nothing', async () => {
   await page.close();
 });
 
-test('an upload goes directly to storage and reports its progress until all bytes are sent', async () => {
+test('an upload goes directly to storage and reports its progress until all bytes are sent', {
+  tags: ['slow'],
+}, async () => {
   const page = await open();
   const { outcome, progress, size, calls } = await upload(page);
   expect(outcome).toMatchObject({ stored: { type: 'image/png', bytes: BYTES } });
@@ -122,7 +124,7 @@ test('an upload goes directly to storage and reports its progress until all byte
   await page.close();
 });
 
-test('an upload in blocks reports the progress of all of them', async () => {
+test('an upload in blocks reports the progress of all of them', { tags: ['slow'] }, async () => {
   const page = await open();
   const { outcome, progress, size, calls } = await upload(page, { blockBytes: 1_000_000 });
   expect(outcome).toMatchObject({ stored: { type: 'image/png', bytes: BYTES } });
@@ -133,7 +135,7 @@ test('an upload in blocks reports the progress of all of them', async () => {
   await page.close();
 });
 
-test('an upload goes through the API if the page cannot reach storage', async () => {
+test('an upload goes through the API if the page cannot reach storage', { tags: ['slow'] }, async () => {
   const page = await open();
   const ours = [new URL(product.url).host, new URL(origin).host];
   await page.route(

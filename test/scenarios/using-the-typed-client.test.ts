@@ -32,7 +32,7 @@ const person = (over: Partial<Person> = {}) => somebody({ department: 'Typing', 
 const keyOf = ({ department, employeeId }: Person) => ({ department, employeeId });
 
 describe('entities', () => {
-  test('are created, read, changed under their ETag and deleted', async () => {
+  test('are created, read, changed under their ETag and deleted', { tags: ['slow'] }, async () => {
     const { client, last } = await clientOf('hr');
     const one = person({ nationalId: 'AB-1' });
     const key = keyOf(one);
@@ -76,7 +76,7 @@ describe('entities', () => {
     expect(invalid).toMatchObject({ code: 'invalid-input', problem: { field: 'employeeId' } });
   });
 
-  test('are listed and found by their keys and indexes', async () => {
+  test('are listed and found by their keys and indexes', { tags: ['slow'] }, async () => {
     const { client, last } = await clientOf('hr');
     const people = [30, 40, 50].map((age) => person({ department: 'Listing', age, lastName: 'Lister' }));
     const wrong = { ...person(), employeeId: 'x' };
@@ -127,7 +127,7 @@ describe('entities', () => {
     expect(await client.employees.get(keyOf(one))).toBeUndefined();
   });
 
-  test('are archived and moved by operations that one can wait for', async () => {
+  test('are archived and moved by operations that one can wait for', { tags: ['slow'] }, async () => {
     const { client } = await clientOf('hr');
     const [one, two] = [person(), person()];
     for (const each of [one, two]) await client.employees.create(each);
@@ -286,7 +286,7 @@ test('counts of a data series', async () => {
   expect(await client.messagehours.get(key)).toBeUndefined();
 });
 
-test('files go directly to storage, or through the API with a precondition', async () => {
+test('files go directly to storage, or through the API with a precondition', { tags: ['slow'] }, async () => {
   const { client, calls } = await clientOf('hr');
   const one = person();
   await client.employees.create(one);
@@ -354,7 +354,9 @@ describe('a file in blocks', () => {
     expect((await photo.get(key))?.etag).toBe(`"${stored?.sha256}"`);
   });
 
-  test('is sent again block by block after failures, and under another grant when the first one has expired', async () => {
+  test('is sent again block by block after failures, and under another grant when the first one has expired', {
+    tags: ['slow'],
+  }, async () => {
     const failures = [
       new Response('', { status: 503 }),
       new TypeError('no response'),
@@ -398,7 +400,9 @@ describe('a file in blocks', () => {
     expect(sent.filter((each) => each === 'block0')).toHaveLength(2);
   });
 
-  test('is read in ranges, each again if it fails, and as a whole if it is replaced meanwhile', async () => {
+  test('is read in ranges, each again if it fails, and as a whole if it is replaced meanwhile', {
+    tags: ['slow'],
+  }, async () => {
     const { photo, key } = await open(() => undefined);
     await photo.put(key, file);
     const ranges: (string | null)[] = [];

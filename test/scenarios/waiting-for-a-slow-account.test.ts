@@ -65,7 +65,7 @@ test.each<[Parameters<Ask>[1], string, object | undefined, number]>([
   ['GET', 'things/by/b/1', undefined, 1],
   ['PATCH', 'things/x', { b: '2' }, 9],
   ['DELETE', 'things/x', undefined, 9],
-])('%s %s waits for so many calls one after another', async (method, path, body, most) => {
+])('%s %s waits for so many calls one after another', { tags: ['slow'] }, async (method, path, body, most) => {
   rounds = 0;
   expect((await ask({ roles: ['member'] }, method, path, body)).status).toBeLessThan(300);
   expect(rounds).toBeLessThanOrEqual(most);

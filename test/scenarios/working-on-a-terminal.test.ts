@@ -54,7 +54,9 @@ function runOnTerminal(command: string, words: readonly string[]) {
   };
 }
 
-test('npm run import shows its rate and the time left, and Ctrl-C ends it with what is stored', async () => {
+test('npm run import shows its rate and the time left, and Ctrl-C ends it with what is stored', {
+  tags: ['slow'],
+}, async () => {
   let stored = 0;
   const url = await startApi(async (request) => {
     const { actions } = (await json(request)) as { actions: unknown[] };
@@ -79,7 +81,7 @@ test('npm run import shows its rate and the time left, and Ctrl-C ends it with w
   ]);
 });
 
-test('npm run verify counts the rows without a bar, and continues after Ctrl-C', async () => {
+test('npm run verify counts the rows without a bar, and continues after Ctrl-C', { tags: ['slow'] }, async () => {
   const asked: string[] = [];
   const url = await startApi(async ({ url: path = '' }) => {
     asked.push(path);
@@ -110,7 +112,7 @@ test('npm run verify counts the rows without a bar, and continues after Ctrl-C',
   expect(asked).toHaveLength(4);
 });
 
-test('npm run export leaves the former file if Ctrl-C ends it', async () => {
+test('npm run export leaves the former file if Ctrl-C ends it', { tags: ['slow'] }, async () => {
   const url = await startApi(async () => {
     await sleep(200);
     const items = [{ department: 'Sales' }];

@@ -158,8 +158,10 @@ const describe = ({ begun, ended, text }: KeyOperation) => `${begun.toFixed(0)}-
 /** Not what time deletes, and what has no values of its own. */
 const isCheckable = (entity: Entity) => !entity.series && !entity.period && !entity.expiry;
 
-const idOf = (entity: Entity, key: Values) =>
-  `${entity.name} ${JSON.stringify(entity.keyFields.map((field) => normalize(entity, key)[field]))}`;
+function idOf(entity: Entity, key: Values): string {
+  const values = normalize(entity, key);
+  return `${entity.name} ${JSON.stringify(entity.keyFields.map((field) => values[field]))}`;
+}
 
 const isComplete = (entity: Entity, key: Values) => entity.keyFields.every((field) => key[field] !== undefined);
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { planOf } from './plan.ts';
 import { TRAP_ENDS, TRAP_REQUESTS } from './world/network.ts';
 
-test('a seed determines the plan of a world', () => {
+test('a seed determines the plan of a world', { tags: ['slow'] }, () => {
   const { model: _, ...plan } = planOf(7);
   const { model: __, ...again } = planOf(7);
   expect(again).toEqual(plan);

@@ -24,7 +24,7 @@ test('the console has at most 250 KB, and its first page less than half of that'
   expect(sum(await Promise.all(first.map((name) => sizeOf(`assets/${name}`))))).toBeLessThan(MOST_BYTES_AT_START);
 });
 
-test('the bundle that the tests use and measure is that of production', async () => {
+test('the bundle that the tests use and measure is that of production', { tags: ['slow'] }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-console-'));
   try {
     const [module, out] = ['../../local/package/build-console.ts', folder];

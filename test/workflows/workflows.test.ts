@@ -170,18 +170,18 @@ describe('the publishing step of deploy.yml', () => {
   };
   const forbidden = 'InaccessibleStorageException: Response status code does not indicate success: 403';
 
-  test('waits for the roles of a first deployment, and shows why', () => {
+  test('waits for the roles of a first deployment, and shows why', { tags: ['slow'] }, () => {
     const { status, stdout, stderr } = publish(forbidden, forbidden);
     expect(status).toBe(0);
     expect(stdout.match(/slept 60 s/g)).toHaveLength(2);
     expect(stderr).toContain(forbidden);
   });
-  test('gives up after ten attempts', () => {
+  test('gives up after ten attempts', { tags: ['slow'] }, () => {
     const { status, stdout } = publish(...Array.from({ length: 20 }, () => forbidden));
     expect(status).toBe(1);
     expect(stdout.match(/slept/g)).toHaveLength(10);
   });
-  test('does not repeat any other failure', () => {
+  test('does not repeat any other failure', { tags: ['slow'] }, () => {
     const { status, stdout, stderr } = publish('The app was not found.');
     expect([status, stdout]).toEqual([1, '']);
     expect(stderr).toContain('The app was not found.');

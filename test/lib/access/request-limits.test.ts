@@ -142,7 +142,9 @@ test('concurrent requests of two processes are admitted up to the limit, and sha
   expect(calls).toBeLessThan(100);
 });
 
-test('admits no more than the limit with each fault at each storage call, and all of it if storage replies to a retry', async () => {
+test('admits no more than the limit with each fault at each storage call, and all of it if storage replies to a retry', {
+  tags: ['slow'],
+}, async () => {
   const limits = limit(20);
   let tries = 0;
   await tryFaults(async ({ fault, label, client }) => {

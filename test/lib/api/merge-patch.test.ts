@@ -191,6 +191,7 @@ describe('a row that another program stored deeper than the API accepts', () => 
 
   test.each([101, 1_000, 2_700, 5_400])(
     'of %i levels can be read, patched beside, listed, verified, replaced and deleted',
+    { tags: ['slow'] },
     async (levels) => {
       const key = fresh();
       const path = `people/${key.town}/${key.id}`;

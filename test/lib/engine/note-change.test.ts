@@ -101,7 +101,7 @@ test('notes a write once, whichever reply is lost', async () => {
   );
 });
 
-test('notes a write with an unknown outcome as unknown', async () => {
+test('notes a write with an unknown outcome as unknown', { tags: ['slow'] }, async () => {
   const one = somebody();
   await engineWrite.createEntity(world.engine, employees, one);
   let isLost = false;

@@ -78,7 +78,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('every example in a comment compiles', async () => {
+test('every example in a comment compiles', { tags: ['slow'] }, async () => {
   expect(await checkTypes(folder)).toBe('');
 });
 

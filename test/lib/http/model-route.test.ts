@@ -75,7 +75,7 @@ test('describes no container of a file, and not how the issuer verifies a claim'
   expect(Object.keys(described.entities.employees?.attachments.photo ?? {})).toEqual(['maxBytes', 'types', 'public']);
 });
 
-test('openapi.json is built once, and has an ETag', async () => {
+test('openapi.json is built once, and has an ETag', { tags: ['slow'] }, async () => {
   const route = httpDoor.createRoutes(model).find(({ name }) => name === 'openapi') as Route;
   const ask = (headers: Record<string, string> = {}, root = '/api') =>
     respondWith(

@@ -54,6 +54,7 @@ test.each([
   ['that is deployed', packs, 0],
 ] as const)(
   'has only patterns that clients can compile with the flag u, in the model %s',
+  { tags: ['slow'] },
   (_, { list, ...rest }, least) => {
     const patterns = patternsOf(describeRoutes(httpDoor.createRoutes({ list, ...rest })));
     expect(patterns.size).toBeGreaterThanOrEqual(least);
@@ -112,7 +113,7 @@ test('describes numbers and Booleans of a query as such', () => {
     expect(new Set(schemasOf(name).map(({ type }) => type)), name).toEqual(new Set(['boolean']));
 });
 
-test('describes entities with select apart only if they differ from those without', () => {
+test('describes entities with select apart only if they differ from those without', { tags: ['slow'] }, () => {
   const described = JSON.stringify(describeRoutes(httpDoor.createRoutes(model)).components.schemas);
   expect(described).toContain('"description":"With select"');
   expect(described).not.toMatch(/"anyOf":\[\{("\$ref":"[^"]+")\},\{\1,"description":"With select"/);
@@ -174,23 +175,29 @@ describe('examples', () => {
   test.each([
     ['of the tests', model, 76],
     ['that is deployed', packs, 0],
-  ] as const)('of every schema are valid, and every body has one, in the model %s', (_, { list, ...rest }, least) => {
-    const described = describeRoutes(httpDoor.createRoutes({ list, ...rest }));
-    const { components, paths: all } = withoutReferences(JSON.parse(JSON.stringify(described)));
-    const examples = Object.entries<JsonSchema>(components.schemas).flatMap(([name, { examples, ...schema }]) =>
-      ((examples as unknown[] | undefined) ?? []).map((example) => [name, schema, example] as const),
-    );
-    expect(examples.length).toBeGreaterThanOrEqual(least);
-    for (const [name, schema, example] of examples) {
-      expect(example, name).toBeTypeOf('object');
-      expect(ajv.validate(schema, example), `${name}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
-    }
-    for (const operation of Object.values<Record<string, Operation>>(all).flatMap((methods) => Object.values(methods)))
-      for (const body of [operation.requestBody, operation.responses[200], operation.responses[201]]) {
-        const schema = body?.content?.['application/json']?.schema;
-        if (schema) expect(JSON.stringify(schema), operation.operationId).toContain('"examples"');
+  ] as const)(
+    'of every schema are valid, and every body has one, in the model %s',
+    { tags: ['slow'] },
+    (_, { list, ...rest }, least) => {
+      const described = describeRoutes(httpDoor.createRoutes({ list, ...rest }));
+      const { components, paths: all } = withoutReferences(JSON.parse(JSON.stringify(described)));
+      const examples = Object.entries<JsonSchema>(components.schemas).flatMap(([name, { examples, ...schema }]) =>
+        ((examples as unknown[] | undefined) ?? []).map((example) => [name, schema, example] as const),
+      );
+      expect(examples.length).toBeGreaterThanOrEqual(least);
+      for (const [name, schema, example] of examples) {
+        expect(example, name).toBeTypeOf('object');
+        expect(ajv.validate(schema, example), `${name}: ${JSON.stringify(example)} ${ajv.errorsText()}`).toBe(true);
       }
-  });
+      for (const operation of Object.values<Record<string, Operation>>(all).flatMap((methods) =>
+        Object.values(methods),
+      ))
+        for (const body of [operation.requestBody, operation.responses[200], operation.responses[201]]) {
+          const schema = body?.content?.['application/json']?.schema;
+          if (schema) expect(JSON.stringify(schema), operation.operationId).toContain('"examples"');
+        }
+    },
+  );
 
   test('have the fields of every part of an intersection', () => {
     const lengths = z.looseObject({ length: z.int() });
@@ -388,7 +395,7 @@ describe('a filter', () => {
   );
   const operators = fc.constantFrom('eq:', 'ne:', 'gt:', 'ge:', 'lt:', 'le:', 'in:');
 
-  test('by a value is accepted exactly if the description has it', () => {
+  test('by a value is accepted exactly if the description has it', { tags: ['slow'] }, () => {
     fc.assert(
       fc.property(fc.constantFrom(...fields), values, (field, text) => {
         expect(isAccepted(field, text), `${field}=${text}`).toBe(isDescribed(field, text));

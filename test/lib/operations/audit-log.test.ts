@@ -76,7 +76,9 @@ test('stores each of many concurrent appends once, in few blocks of one blob', a
   expect(await readHour(hour)).toEqual(changes.map(({ id }) => id));
 });
 
-test('keeps each block and the number of blocks of a blob within the limits of storage', async () => {
+test('keeps each block and the number of blocks of a blob within the limits of storage', {
+  tags: ['slow'],
+}, async () => {
   const hour = newHour();
   const { engine } = processAt(hour);
   const log = createAuditLog(engine, { maxBlocks: 2 });

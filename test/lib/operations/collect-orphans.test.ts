@@ -17,7 +17,9 @@ import { type Storage, storageAccounts, storageBlobs, storageRows, storageTables
 import { IS_EVERY_POINT, sampleRuns } from '../../points.ts';
 import { openWorld, rowsOf, somebody } from '../../world.ts';
 
-test('a run that ends at its time is continued by the next one, and every blob is checked', async () => {
+test('a run that ends at its time is continued by the next one, and every blob is checked', {
+  tags: ['slow'],
+}, async () => {
   const world = await openWorld(import.meta.url);
   const one = somebody({ department: 'Kept' });
   await engineWrite.createEntity(world.engine, employees, one);
@@ -182,7 +184,9 @@ describe('the daily search', () => {
     expect(await blobs()).toEqual([]);
   });
 
-  test('leaves no orphan, and deletes no blob that a row names, after any writes that die at any call', async () => {
+  test('leaves no orphan, and deletes no blob that a row names, after any writes that die at any call', {
+    tags: ['slow'],
+  }, async () => {
     const one = { ...somebody({ department: 'Here' }) };
     const key = { department: one.department, employeeId: one.employeeId };
     const day = { department: 'Here', day: new Date().toISOString().slice(0, 10) };

@@ -148,7 +148,7 @@ describe('the clean-up of many rows', () => {
     expect(await rowsOf(own.storage, table)).toEqual([]);
   });
 
-  test('ends a page that takes too many transactions, and continues in the next one', async () => {
+  test('ends a page that takes too many transactions, and continues in the next one', { tags: ['slow'] }, async () => {
     // Rows with a claim are checked one by one.
     const own = await removeIndex({ of_x: 40 }, { Claim: 'ended', ClaimExpires: '2020-01-01T00:00:00Z' });
     const pages = await cleanUpPages(own, 30);

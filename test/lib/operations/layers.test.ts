@@ -46,7 +46,9 @@ const partitionsIn = async (storage: Several, account: string) => [
   ...new Set((await rowsIn(storage, account)).map((row) => row.split('/')[0])),
 ];
 
-test('carves a tenant, moves its partitions alone, and removes the layer when it is back', async () => {
+test('carves a tenant, moves its partitions alone, and removes the layer when it is back', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage } = await storageWithTenants();
   const stored = async () =>
     Object.keys(await accountNamed(storage, 'first').table('system').getEntity('slots', 'owned')).filter((name) =>
@@ -85,7 +87,7 @@ test('carves a tenant, moves its partitions alone, and removes the layer when it
   expect(await layers()).toEqual([{ ...ACME, number: 4 }]);
 });
 
-test('completes a layer in an account that was added, before slots move there', async () => {
+test('completes a layer in an account that was added, before slots move there', { tags: ['slow'] }, async () => {
   const { open } = await storageToMove(3, ['first', 'second', 'third']);
   const two = open(2) as Several;
   await arrangeLayers(two, [{ layer: ACME, account: 'second' }], quick);
@@ -98,7 +100,9 @@ test('completes a layer in an account that was added, before slots move there', 
   );
 });
 
-test('has what is split off a layer at the account of the layer, while one account has the part', async () => {
+test('has what is split off a layer at the account of the layer, while one account has the part', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage } = await storageWithTenants();
   await bring(open(), 'second');
   const vip = { name: 'vip', keys: ['acme_1'], separator: '_', number: 2, of: 1 };
@@ -120,7 +124,9 @@ test('has what is split off a layer at the account of the layer, while one accou
   expect(await contentsOf(process)).toMatchObject({ 'acme_1/a': 'acme_1', 'acme_1/b': 'new' });
 });
 
-test('joins what is added to a placement when it is where the rest is, and nothing is left elsewhere', async () => {
+test('joins what is added to a placement when it is where the rest is, and nothing is left elsewhere', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage } = await storageWithTenants();
   await bring(open(), 'second');
   await operationsMove.cleanUp(open(), quick);
@@ -165,7 +171,7 @@ test('names the placements that have other partitions in the model than in the a
   expect(changed({ ...ACME, separator: '-' }, umbrella)).toEqual(['acme']);
 });
 
-test('reads no row of ownership again because an added account lacks a layer', async () => {
+test('reads no row of ownership again because an added account lacks a layer', { tags: ['slow'] }, async () => {
   const { open, requests } = await storageToMove(1, ['first', 'second', 'third']);
   const two = open(2);
   await put(two, 'acme_1', 'a', 1);
@@ -182,7 +188,9 @@ test('reads no row of ownership again because an added account lacks a layer', a
   expect(requests).toHaveLength(4);
 });
 
-test('continues a scan that finds nothing for long while a layer is carved in one account only', async () => {
+test('continues a scan that finds nothing for long while a layer is carved in one account only', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, keys } = await storageToMove(80);
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
   // What moves have left.
@@ -213,7 +221,7 @@ const writeFile = (storage: Storage, name: string) =>
 const filesIn = (storage: Several, account: string) =>
   Array.fromAsync(storageBlobs.listContainer(accountNamed(storage, account), 'files'), ({ name }) => name);
 
-test('moves the blobs of the rows of an entity with it', async () => {
+test('moves the blobs of the rows of an entity with it', { tags: ['slow'] }, async () => {
   const { open, storage } = await storageWithTenants();
   const names = [blobIn('000', 1, 'others'), blobIn('000', 1), blobIn('fff', 2), blobIn('', 3)];
   for (const name of names) await writeFile(storage, name);
@@ -229,40 +237,44 @@ test('moves the blobs of the rows of an entity with it', async () => {
 
 let callsOfLayer: number | undefined;
 
-test.each(FAULTS)('loses nothing of a layer if its mover meets a fault at any call: %s', async (fault) => {
-  const play = async (call: number) => {
-    const { openWith, open, storage } = await storageWithTenants();
-    const label = `${fault} at call ${call}`;
-    const [file, other] = ['acme_1', 'acmeco'].map((partition) =>
-      engineRead.createBlobName({ ...at(partition), row: 'a' }, 'text'),
-    ) as [string, string];
-    for (const name of [file, other]) await writeFile(storage, name);
-    const traffic = createTraffic(open, ['acme_1', 'globex']);
-    const mover = openWith(call === 0 ? undefined : fault, call);
-    const again = async (attempts = 10): Promise<unknown> =>
-      bring(open(), 'second').catch((error: unknown) => {
-        if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
-        return resume(open).then(() => again(attempts - 1));
+test.each(FAULTS)(
+  'loses nothing of a layer if its mover meets a fault at any call: %s',
+  { tags: ['slow'] },
+  async (fault) => {
+    const play = async (call: number) => {
+      const { openWith, open, storage } = await storageWithTenants();
+      const label = `${fault} at call ${call}`;
+      const [file, other] = ['acme_1', 'acmeco'].map((partition) =>
+        engineRead.createBlobName({ ...at(partition), row: 'a' }, 'text'),
+      ) as [string, string];
+      for (const name of [file, other]) await writeFile(storage, name);
+      const traffic = createTraffic(open, ['acme_1', 'globex']);
+      const mover = openWith(call === 0 ? undefined : fault, call);
+      const again = async (attempts = 10): Promise<unknown> =>
+        bring(open(), 'second').catch((error: unknown) => {
+          if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
+          return resume(open).then(() => again(attempts - 1));
+        });
+      const hasFile = async () =>
+        (await storageBlobs.readBlob(open(), { container: 'files', name: file }))?.toString() === file;
+      await bring(mover.storage, 'second').catch(async () => {
+        expect(await hasFile(), label).toBe(true);
+        await resume(open);
+        await again();
       });
-    const hasFile = async () =>
-      (await storageBlobs.readBlob(open(), { container: 'files', name: file }))?.toString() === file;
-    await bring(mover.storage, 'second').catch(async () => {
+      await traffic.end();
+      expect(await partitionsIn(storage, 'second'), label).toEqual(['acme', 'acme_1', 'acme_2']);
+      expect(await filesIn(storage, 'second'), label).toEqual([file]);
       expect(await hasFile(), label).toBe(true);
-      await resume(open);
-      await again();
-    });
-    await traffic.end();
-    expect(await partitionsIn(storage, 'second'), label).toEqual(['acme', 'acme_1', 'acme_2']);
-    expect(await filesIn(storage, 'second'), label).toEqual([file]);
-    expect(await hasFile(), label).toBe(true);
-    const others = Object.fromEntries(['acme', 'acme_2', 'acmeco', 'p0'].map((key) => [`${key}/a`, key]));
-    expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
-    return mover.countCalls();
-  };
-  callsOfLayer ??= await play(0);
-  expect(callsOfLayer).toBeGreaterThan(40);
-  await pMap(samplePoints(callsOfLayer), play, { concurrency: 4 });
-});
+      const others = Object.fromEntries(['acme', 'acme_2', 'acmeco', 'p0'].map((key) => [`${key}/a`, key]));
+      expect(await contentsOf(open()), label).toEqual({ ...others, ...traffic.rows() });
+      return mover.countCalls();
+    };
+    callsOfLayer ??= await play(0);
+    expect(callsOfLayer).toBeGreaterThan(40);
+    await pMap(samplePoints(callsOfLayer), play, { concurrency: 4 });
+  },
+);
 
 const TABLES = [TABLE, 'others', 'indexes'];
 
@@ -297,113 +309,117 @@ test.each(
     Array.from({ length: 8 }, (_, index) => index + 1),
     'walk of placements',
   ),
-)('has everything where the model says after changes of it, moves and crashes: walk %i', async (seed) => {
-  const random = createRandom(seed);
-  const resources = { ...RESOURCES, tables: [...RESOURCES.tables, ...TABLES] };
-  // Busy machines renew a shorter hold too late again and again.
-  const given = { timing: { ...QUICK, holdMs: 2_000 }, resources };
-  const { openWith, open } = createAccounts();
-  const storage = open() as Several;
-  await storageTables.provision(storage, resources);
-  const places = TABLES.flatMap((table) => TENANTS.map((partition) => ({ table, partition })));
-  for (const place of places)
-    await storageRows.submit(storage, {
-      ...place,
-      actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }],
-    });
-  const files = places.map((place) => engineRead.createBlobName({ ...place, row: 'a' }, 'text'));
-  for (const name of files) await writeFile(storage, name);
-  const readFiles = async () => {
-    const process = open();
-    for (const name of files)
-      expect(String(await storageBlobs.readBlob(process, { container: 'files', name }))).toBe(name);
-  };
-  const traffic = createTraffic(open, ['acme_1', 'globex']);
-  let placed: Internal['PlacedLayer'][] = [];
-  const balance = async (process: Storage) => {
-    await operationsMove.resumeMoves(process, given);
-    await arrangeLayers(process, placed, given);
-    const placements = await operationsMove.readPlacement((process as Several).accounts);
-    // As by the command that ends placements which the model no longer has.
-    const names = new Set(operationsMove.layersIn(placements).map(({ name }) => name));
-    for (const { layer } of placed) names.delete(layer.name);
-    const ended = [...names].flatMap((name) => planToLayer0(placements, name));
-    return operationsMove.moveSlots(
-      process,
-      [...planLayers(placements, placed), ...ended, ...operationsMove.planBalance(placements)],
-      given,
-    );
-  };
-  const tidy = async (process: Storage) => {
-    await operationsMove.resumeMoves(process, given);
-    await operationsMove.cleanUp(process, given);
-    await arrangeLayers(process, placed, { ...given, isTidying: true });
-  };
-  const works = [balance, balance, tidy, (process: Storage) => operationsMove.moveBack(process, undefined, given)];
-  const surely = async <Done>(work: (process: Storage) => Promise<Done>, attempts = 10): Promise<Done> =>
-    work(open()).catch(async (error: unknown) => {
-      if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
-      return surely(work, attempts - 1);
-    });
-  /** As an operator does who reads that slots stay: on a busy machine, their last rows are not copied in time. */
-  const balanceAll = async (attempts = 5): Promise<void> => {
-    const { left } = await surely(balance);
-    if (left.length > 0 && attempts > 0) await balanceAll(attempts - 1);
-  };
-  for (let step = 0; step < (IS_EVERY_POINT ? 5 : 3); step += 1) {
-    placed = createModel(random);
-    const work = works[random.below(works.length)] ?? balance;
-    const isFaulty = random.below(2) === 0;
-    const { storage: process } = openWith(isFaulty ? FAULTS[random.below(3)] : undefined, 1 + random.below(120));
-    await work(process).catch(() => {});
-    await readFiles();
-  }
-  for (let round = 0; round < 2; round += 1) {
-    await balanceAll();
-    await surely(tidy);
-  }
-  await traffic.end();
-  const label = JSON.stringify(placed);
-  const placements = await operationsMove.readPlacement(storage.accounts);
-  // A placement has no layer if those before it have all that it would have.
-  const before = (at: number) => placed.slice(0, at).map(({ layer }) => layer);
-  const parts = placed.filter(({ layer }, at) => storageSlots.subtractLayers(layer, before(at)));
-  // Parts of a placement on both sides of another one are not joined.
-  expect(
-    [
-      ...new Set(
-        operationsMove.layersIn(placements).map(({ name, isFormer }) => (isFormer ? `${name} (former)` : name)),
-      ),
-    ].sort(),
-    label,
-  ).toEqual(parts.map(({ layer }) => layer.name).sort());
-  for (const { account, owned } of placements)
-    for (const { table, partition } of places) {
-      const model = placed.find(({ layer }) =>
-        storageSlots.layerMatcher(layer)(storageSlots.placeOf(table, partition)),
+)(
+  'has everything where the model says after changes of it, moves and crashes: walk %i',
+  { tags: ['slow'] },
+  async (seed) => {
+    const random = createRandom(seed);
+    const resources = { ...RESOURCES, tables: [...RESOURCES.tables, ...TABLES] };
+    // Busy machines renew a shorter hold too late again and again.
+    const given = { timing: { ...QUICK, holdMs: 2_000 }, resources };
+    const { openWith, open } = createAccounts();
+    const storage = open() as Several;
+    await storageTables.provision(storage, resources);
+    const places = TABLES.flatMap((table) => TENANTS.map((partition) => ({ table, partition })));
+    for (const place of places)
+      await storageRows.submit(storage, {
+        ...place,
+        actions: [{ kind: 'insert', row: 'a', properties: { EntityType: 'thing' } }],
+      });
+    const files = places.map((place) => engineRead.createBlobName({ ...place, row: 'a' }, 'text'));
+    for (const name of files) await writeFile(storage, name);
+    const readFiles = async () => {
+      const process = open();
+      for (const name of files)
+        expect(String(await storageBlobs.readBlob(process, { container: 'files', name }))).toBe(name);
+    };
+    const traffic = createTraffic(open, ['acme_1', 'globex']);
+    let placed: Internal['PlacedLayer'][] = [];
+    const balance = async (process: Storage) => {
+      await operationsMove.resumeMoves(process, given);
+      await arrangeLayers(process, placed, given);
+      const placements = await operationsMove.readPlacement((process as Several).accounts);
+      // As by the command that ends placements which the model no longer has.
+      const names = new Set(operationsMove.layersIn(placements).map(({ name }) => name));
+      for (const { layer } of placed) names.delete(layer.name);
+      const ended = [...names].flatMap((name) => planToLayer0(placements, name));
+      return operationsMove.moveSlots(
+        process,
+        [...planLayers(placements, placed), ...ended, ...operationsMove.planBalance(placements)],
+        given,
       );
-      const expected =
-        model?.account ?? operationsMove.findOwner(placements, storageSlots.slotOf(partition))?.account.name;
-      const { layers } = owned;
-      const index = storageSlots.indexIn({ layers }, storageSlots.placeOf(table, partition));
-      const isHere = account.name === expected;
-      expect([table, partition, storageSlots.isOwned(owned, index)], label).toEqual([table, partition, isHere]);
-      const filter = `PartitionKey eq '${partition}'`;
-      const rows = await Array.fromAsync(account.table(table).listEntities({ queryOptions: { filter } }));
-      expect(rows.length > 0, `${account.name}: ${table}/${partition} of ${label}`).toBe(isHere);
+    };
+    const tidy = async (process: Storage) => {
+      await operationsMove.resumeMoves(process, given);
+      await operationsMove.cleanUp(process, given);
+      await arrangeLayers(process, placed, { ...given, isTidying: true });
+    };
+    const works = [balance, balance, tidy, (process: Storage) => operationsMove.moveBack(process, undefined, given)];
+    const surely = async <Done>(work: (process: Storage) => Promise<Done>, attempts = 10): Promise<Done> =>
+      work(open()).catch(async (error: unknown) => {
+        if (attempts === 0 || !baseValues.hasCode(error, 'busy')) throw error;
+        return surely(work, attempts - 1);
+      });
+    /** As an operator does who reads that slots stay: on a busy machine, their last rows are not copied in time. */
+    const balanceAll = async (attempts = 5): Promise<void> => {
+      const { left } = await surely(balance);
+      if (left.length > 0 && attempts > 0) await balanceAll(attempts - 1);
+    };
+    for (let step = 0; step < (IS_EVERY_POINT ? 5 : 3); step += 1) {
+      placed = createModel(random);
+      const work = works[random.below(works.length)] ?? balance;
+      const isFaulty = random.below(2) === 0;
+      const { storage: process } = openWith(isFaulty ? FAULTS[random.below(3)] : undefined, 1 + random.below(120));
+      await work(process).catch(() => {});
+      await readFiles();
     }
-  await readFiles();
-  for (const { account } of placements) {
-    const accountOf = (name: string) =>
-      placed.find(({ layer }) => storageSlots.layerMatcher(layer)(storageBlobs.placeOfBlob(name)))?.account ??
-      operationsMove.findOwner(placements, storageBlobs.placeOfBlob(name).slot)?.account.name;
-    expect(await filesIn(storage, account.name), label).toEqual(
-      files.filter((name) => accountOf(name) === account.name).sort(),
-    );
-  }
-  expect(Object.keys(await contentsOf(open()))).toEqual(expect.arrayContaining(Object.keys(traffic.rows())));
-  expect(await contentsOf(open())).toMatchObject(traffic.rows());
-});
+    for (let round = 0; round < 2; round += 1) {
+      await balanceAll();
+      await surely(tidy);
+    }
+    await traffic.end();
+    const label = JSON.stringify(placed);
+    const placements = await operationsMove.readPlacement(storage.accounts);
+    // A placement has no layer if those before it have all that it would have.
+    const before = (at: number) => placed.slice(0, at).map(({ layer }) => layer);
+    const parts = placed.filter(({ layer }, at) => storageSlots.subtractLayers(layer, before(at)));
+    // Parts of a placement on both sides of another one are not joined.
+    expect(
+      [
+        ...new Set(
+          operationsMove.layersIn(placements).map(({ name, isFormer }) => (isFormer ? `${name} (former)` : name)),
+        ),
+      ].sort(),
+      label,
+    ).toEqual(parts.map(({ layer }) => layer.name).sort());
+    for (const { account, owned } of placements)
+      for (const { table, partition } of places) {
+        const model = placed.find(({ layer }) =>
+          storageSlots.layerMatcher(layer)(storageSlots.placeOf(table, partition)),
+        );
+        const expected =
+          model?.account ?? operationsMove.findOwner(placements, storageSlots.slotOf(partition))?.account.name;
+        const { layers } = owned;
+        const index = storageSlots.indexIn({ layers }, storageSlots.placeOf(table, partition));
+        const isHere = account.name === expected;
+        expect([table, partition, storageSlots.isOwned(owned, index)], label).toEqual([table, partition, isHere]);
+        const filter = `PartitionKey eq '${partition}'`;
+        const rows = await Array.fromAsync(account.table(table).listEntities({ queryOptions: { filter } }));
+        expect(rows.length > 0, `${account.name}: ${table}/${partition} of ${label}`).toBe(isHere);
+      }
+    await readFiles();
+    for (const { account } of placements) {
+      const accountOf = (name: string) =>
+        placed.find(({ layer }) => storageSlots.layerMatcher(layer)(storageBlobs.placeOfBlob(name)))?.account ??
+        operationsMove.findOwner(placements, storageBlobs.placeOfBlob(name).slot)?.account.name;
+      expect(await filesIn(storage, account.name), label).toEqual(
+        files.filter((name) => accountOf(name) === account.name).sort(),
+      );
+    }
+    expect(Object.keys(await contentsOf(open()))).toEqual(expect.arrayContaining(Object.keys(traffic.rows())));
+    expect(await contentsOf(open())).toMatchObject(traffic.rows());
+  },
+);
 
 /** As many layers as a row may have, each of a tenant, with a definition as long as a row may have. */
 const MOST_LAYERS: readonly Internal['PlacedLayer'][] = Array.from({ length: 24 }, (_, index) => {

@@ -25,7 +25,7 @@ import {
 
 countTurns();
 
-test('moves the rows of slots with their types, and back', async () => {
+test('moves the rows of slots with their types, and back', { tags: ['slow'] }, async () => {
   const { open, storage, keys, slots } = await storageToMove();
   const values = {
     Whole: { type: 'Double', value: '5' },
@@ -82,7 +82,9 @@ test('keeps the rows at the source until clients use it no more, by the clock of
   expect(await rowsIn(storage, 'first')).toHaveLength(keys.length);
 });
 
-test('waits until clients can no longer write with a grant, and signs none to write meanwhile', async () => {
+test('waits until clients can no longer write with a grant, and signs none to write meanwhile', {
+  tags: ['slow'],
+}, async () => {
   const { open, slots } = await storageToMove(2);
   const request = { table: TABLE, partition: 'p1', startsAt: new Date(0), expiresAt: new Date(1) };
   const signed: string[] = [];
@@ -106,7 +108,7 @@ test('waits until clients can no longer write with a grant, and signs none to wr
   await expect(storageKeys.tableSasSigner(open()).sign({ ...request, permissions: 'a' })).resolves.toContain('sp=a');
 });
 
-test('aborts a move that a mover has left, and refuses to begin another one', async () => {
+test('aborts a move that a mover has left, and refuses to begin another one', { tags: ['slow'] }, async () => {
   const { openWith, open, storage, keys, slots } = await storageToMove();
   // It crashes after it has copied.
   const dead = openWith('crash before', 30);
@@ -127,7 +129,9 @@ test('aborts a move that a mover has left, and refuses to begin another one', as
   expect((await rowsIn(storage, 'first')).filter((row) => row.includes('~'))).toEqual([]);
 });
 
-test('deletes what an aborted move has copied, and nothing that another move has left there', async () => {
+test('deletes what an aborted move has copied, and nothing that another move has left there', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, keys, slots } = await storageToMove();
   const name = blobIn(slots[1] ?? '', 1);
   await storageBlobs.writeBlob(storage, { container: 'files', name }, Buffer.from(name), { type: 'text/plain' });
@@ -150,7 +154,7 @@ test('deletes what an aborted move has copied, and nothing that another move has
   expect(Object.keys(await contentsOf(open()))).toHaveLength(keys.length);
 });
 
-test('rejects a move for which the row of an account has no room, and begins none', async () => {
+test('rejects a move for which the row of an account has no room, and begins none', { tags: ['slow'] }, async () => {
   const { open, storage, slots } = await storageToMove(1);
   const first = accountNamed(storage, 'first');
   const others = Array.from({ length: 330 }, (_, index) => storageSlots.slotAt(index)).filter(
@@ -168,7 +172,7 @@ test('rejects a move for which the row of an account has no room, and begins non
 test.each([
   { what: 'few opened partitions at a time', timing: { openedPerSwitch: 2 }, expected: [0, 2, 4, 6] },
   { what: 'fewer after a long pause', timing: { openedPerSwitch: 3, pauseMs: 0 }, expected: [0, 3, 4, 5, 6] },
-])('lets writes wait for $what', async ({ timing, expected }) => {
+])('lets writes wait for $what', { tags: ['slow'] }, async ({ timing, expected }) => {
   const { open, storage, keys, slots } = await storageToMove(6);
   const writer = open();
   const switched: number[] = [];
@@ -203,7 +207,9 @@ test('moves closed slots without fences', async () => {
   expect(await rowsIn(storage, 'second')).toHaveLength(keys.length);
 });
 
-test('counts the pause of closed slots from their closing, also when another mover continues', async () => {
+test('counts the pause of closed slots from their closing, also when another mover continues', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, slots } = await storageToMove();
   const waitedMs = QUICK.leaseMs + QUICK.lateMs;
   const begunAt = Date.now();
@@ -244,7 +250,7 @@ async function sealedMove() {
   return { ...created, first };
 }
 
-test('reports and repeats what a mover has left between the seal and the switch', async () => {
+test('reports and repeats what a mover has left between the seal and the switch', { tags: ['slow'] }, async () => {
   const { open, memories, slots } = await sealedMove();
   const late = { ...quick, timing: { ...QUICK, pauseWithinMs: -1 } };
   const ids = new Set<string>();
@@ -293,7 +299,7 @@ test('keeps what was sealed at the source closed while requests may be late', as
   expect(await rowsIn(storage, 'first')).toEqual([]);
 });
 
-test('moves a slot back to the last account that it has left', async () => {
+test('moves a slot back to the last account that it has left', { tags: ['slow'] }, async () => {
   const { open, storage } = await storageToMove(2, ['first', 'second', 'third']);
   const slots = [storageSlots.slotOf('p1')];
   for (const to of ['second', 'third']) await moveSlots(open(), [{ slots, to }], quick);
@@ -304,7 +310,7 @@ test('moves a slot back to the last account that it has left', async () => {
   ).toBe('second');
 });
 
-test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', async (fault) => {
+test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', { tags: ['slow'] }, async (fault) => {
   const play = async (call: number) => {
     const { openWith, open, storage, keys, slots } = await storageToMove(5);
     const label = `${fault} at call ${call}`;
@@ -328,7 +334,7 @@ test.each(FAULTS)('loses nothing if the mover meets a fault at any call: %s', as
 /** Requests are executed late, but within this time. */
 const LATE = { ...quick, timing: { ...QUICK, lateMs: 400 } };
 
-test('waits for copies without a reply before it hands over', async () => {
+test('waits for copies without a reply before it hands over', { tags: ['slow'] }, async () => {
   const { open, memoryOf, slots } = await storageToMove(2);
   const memory = memoryOf('second');
   memory.intercept = async (request, send) => {
@@ -343,7 +349,7 @@ test('waits for copies without a reply before it hands over', async () => {
   expect(await contentsOf(open())).toMatchObject({ 'p1/a': 'new' });
 });
 
-test('hands over nothing while the last copy may still be executed', async () => {
+test('hands over nothing while the last copy may still be executed', { tags: ['slow'] }, async () => {
   const { open, memoryOf, first } = await sealedMove();
   const [source, target] = [memoryOf('first'), memoryOf('second')];
   let writing: Promise<unknown> | undefined;
@@ -393,31 +399,35 @@ test('gives a slot to nobody before its owner has let it go', async () => {
   expect(new Set(owners)).toEqual(new Set([0, 1]));
 });
 
-test.each(FAULTS)('keeps what a writer knows to be written, whatever call of it meets a fault: %s', async (fault) => {
-  const play = async (at: number) => {
-    const { openWith, open, slots } = await storageToMove(2);
-    // The partition is written while the slot is in the first phase, and its mover dead.
-    const moving = moveSlots(openWith('crash before', 25).storage, [{ slots, to: 'second' }], quick);
-    await expect(moving).rejects.toThrow();
-    const { accounts } = open() as Several;
-    const [first] = await operationsMove.readPlacement(accounts);
-    expect(first && operationsMove.stateIn(first, storageSlots.slotOf('p0')).phase).toBe('fencing');
-    const writer = openWith(fault, at).storage;
-    const isWritten = await put(writer, 'p0', 'b', 1).then(
-      () => true,
-      () => false,
-    );
-    const resumed = resume(open);
-    const others = createTraffic(open, ['p1']);
-    await resumed;
-    await others.end();
-    const found = await contentsOf(open());
-    if (isWritten) expect(found['p0/b'], `${fault} at call ${at}`).toBe(1);
-    delete found['p0/b'];
-    expect(found).toEqual({ 'p0/a': 'p0', ...others.rows() });
-  };
-  await pMap(samplePoints(7), play, { concurrency: 4 });
-});
+test.each(FAULTS)(
+  'keeps what a writer knows to be written, whatever call of it meets a fault: %s',
+  { tags: ['slow'] },
+  async (fault) => {
+    const play = async (at: number) => {
+      const { openWith, open, slots } = await storageToMove(2);
+      // The partition is written while the slot is in the first phase, and its mover dead.
+      const moving = moveSlots(openWith('crash before', 25).storage, [{ slots, to: 'second' }], quick);
+      await expect(moving).rejects.toThrow();
+      const { accounts } = open() as Several;
+      const [first] = await operationsMove.readPlacement(accounts);
+      expect(first && operationsMove.stateIn(first, storageSlots.slotOf('p0')).phase).toBe('fencing');
+      const writer = openWith(fault, at).storage;
+      const isWritten = await put(writer, 'p0', 'b', 1).then(
+        () => true,
+        () => false,
+      );
+      const resumed = resume(open);
+      const others = createTraffic(open, ['p1']);
+      await resumed;
+      await others.end();
+      const found = await contentsOf(open());
+      if (isWritten) expect(found['p0/b'], `${fault} at call ${at}`).toBe(1);
+      delete found['p0/b'];
+      expect(found).toEqual({ 'p0/a': 'p0', ...others.rows() });
+    };
+    await pMap(samplePoints(7), play, { concurrency: 4 });
+  },
+);
 
 /** A process that uses the map for as long as it may. */
 const kept = (open: () => Storage) => {
@@ -481,7 +491,9 @@ test('brings what a move of an earlier release has left to its owner before the 
   expect(await rowsIn(storage, 'first')).toEqual([]);
 });
 
-test('brings what a move of an earlier release has left to its owner before the way back', async () => {
+test('brings what a move of an earlier release has left to its owner before the way back', {
+  tags: ['slow'],
+}, async () => {
   const { open, before } = await movedByFormerRelease();
   await moveBack(open(), undefined, quick);
   expect(await contentsOf(open())).toEqual(before);

@@ -9,7 +9,7 @@ import { quick, storageToMove } from './storage-to-move.ts';
 
 countTurns();
 
-test('has one mover at a time', async () => {
+test('has one mover at a time', { tags: ['slow'] }, async () => {
   const { open, slots } = await storageToMove(4);
   const [one, other] = [slots.slice(0, 2), slots.slice(2)];
   const reports = await Promise.all([

@@ -53,7 +53,7 @@ test('names what each account owns', async () => {
   });
 });
 
-test('tells how long writes to closed slots wait, before any is handed over', async () => {
+test('tells how long writes to closed slots wait, before any is handed over', { tags: ['slow'] }, async () => {
   const { storage, slot, read } = await threeAccounts();
   const abort = new AbortController();
   const options = { ...quick, timing: { ...timing, holdMs: 1_000 }, isClosed: true, grantedForMs: 60_000 };
@@ -67,7 +67,9 @@ test('tells how long writes to closed slots wait, before any is handed over', as
   await expect(moving).rejects.toThrow('The mover dies.');
 });
 
-test('tells of a move while its mover lives, after the mover has died, and after the move', async () => {
+test('tells of a move while its mover lives, after the mover has died, and after the move', {
+  tags: ['slow'],
+}, async () => {
   const { storage, slot, read } = await threeAccounts();
   const abort = new AbortController();
   const moving = operationsMove.moveSlots(storage, [{ slots: [slot], to: 'second' }], {
@@ -162,50 +164,54 @@ test.each(NAMES)('lists the failed messages and period tables of the other accou
   });
 });
 
-test.each(NAMES)('the API for operators names %s, which is away, beside the items of the others', async (name) => {
-  const { storage, stopped } = await provisionAccounts();
-  await storageTables.provision(storage, operationsModel.resourcesOf([]));
-  const engine = engineCore.createEngine(storage);
-  const caller = { subject: 'ann', roles: ['operator'], claims: {} };
-  const app = testApp(import.meta.url, { engine, authenticate: async () => caller });
-  const handler = httpDoor.createApiHandler(
-    () => app,
-    [...httpDoor.operatorRoutes([], 'operator'), httpDoor.accountsRoute('operator')],
-  );
-  const ask = async (path: string, body?: object) => {
-    const sent = body && { method: 'POST' as const, body: JSON.stringify(body) };
-    const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
-    const request = testRequest({
-      path: `operations/${path}`,
-      params: { path: `operations/${path}` },
-      headers,
-      ...sent,
-    });
-    const { status, body: text } = await handler(request, testInvocation().invocation);
-    return { status, body: JSON.parse(await new Response(text as ConstructorParameters<typeof Response>[0]).text()) };
-  };
-  stopped.add(name);
-  const [queues, poison, accounts, replays] = await Promise.all([
-    ask('queues'),
-    ask('poison'),
-    ask('accounts'),
-    ask('poison/replays', {}),
-  ]);
-  expect(queues).toMatchObject({ status: 200, body: { items: { length: 8 }, away: [name] } });
-  expect(poison).toMatchObject({ status: 200, body: { items: [], away: [name] } });
-  expect(replays).toMatchObject({ status: 202, body: { replayed: [], away: [name] } });
-  const isAway = accounts.body.items.map((item: { name: string; isAway: boolean }) => [item.name, item.isAway]);
-  expect(isAway).toEqual(NAMES.map((each) => [each, each === name]));
-  // What is in one partition.
-  const owner = await storageSlots.ownerOf(storage, 'verify', 'system').catch(() => ({ name }));
-  const verify = await ask('verify');
-  if (owner.name !== name) expect(verify.status).toBe(200);
-  else
-    expect(verify).toMatchObject({
-      status: 503,
-      body: { detail: expect.stringContaining(`the account ${name} does not respond`) },
-    });
-});
+test.each(NAMES)(
+  'the API for operators names %s, which is away, beside the items of the others',
+  { tags: ['slow'] },
+  async (name) => {
+    const { storage, stopped } = await provisionAccounts();
+    await storageTables.provision(storage, operationsModel.resourcesOf([]));
+    const engine = engineCore.createEngine(storage);
+    const caller = { subject: 'ann', roles: ['operator'], claims: {} };
+    const app = testApp(import.meta.url, { engine, authenticate: async () => caller });
+    const handler = httpDoor.createApiHandler(
+      () => app,
+      [...httpDoor.operatorRoutes([], 'operator'), httpDoor.accountsRoute('operator')],
+    );
+    const ask = async (path: string, body?: object) => {
+      const sent = body && { method: 'POST' as const, body: JSON.stringify(body) };
+      const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
+      const request = testRequest({
+        path: `operations/${path}`,
+        params: { path: `operations/${path}` },
+        headers,
+        ...sent,
+      });
+      const { status, body: text } = await handler(request, testInvocation().invocation);
+      return { status, body: JSON.parse(await new Response(text as ConstructorParameters<typeof Response>[0]).text()) };
+    };
+    stopped.add(name);
+    const [queues, poison, accounts, replays] = await Promise.all([
+      ask('queues'),
+      ask('poison'),
+      ask('accounts'),
+      ask('poison/replays', {}),
+    ]);
+    expect(queues).toMatchObject({ status: 200, body: { items: { length: 8 }, away: [name] } });
+    expect(poison).toMatchObject({ status: 200, body: { items: [], away: [name] } });
+    expect(replays).toMatchObject({ status: 202, body: { replayed: [], away: [name] } });
+    const isAway = accounts.body.items.map((item: { name: string; isAway: boolean }) => [item.name, item.isAway]);
+    expect(isAway).toEqual(NAMES.map((each) => [each, each === name]));
+    // What is in one partition.
+    const owner = await storageSlots.ownerOf(storage, 'verify', 'system').catch(() => ({ name }));
+    const verify = await ask('verify');
+    if (owner.name !== name) expect(verify.status).toBe(200);
+    else
+      expect(verify).toMatchObject({
+        status: 503,
+        body: { detail: expect.stringContaining(`the account ${name} does not respond`) },
+      });
+  },
+);
 
 test('asks nothing with one account', async () => {
   const memory = createMemoryStorage();

@@ -16,7 +16,9 @@ import { blobIn, contentsOf, quick, rowsIn, storageToMove } from './storage-to-m
 
 countTurns();
 
-test('moves the rows of tables that the model no longer has, and leaves those of other apps', async () => {
+test('moves the rows of tables that the model no longer has, and leaves those of other apps', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, slots } = await storageToMove(1);
   const shape = { version: 1, table: 'former', partition: '{id}', row: 'r', indexes: {}, unbuilt: [] };
   const leftOver = { name: { kind: 'interPartition', table: 'formerbyname', partition: '{name}', row: 'r' } };
@@ -72,7 +74,9 @@ test('an operator of an older release moves what clients have written to a table
   expect([await rowsOf(first), await rowsOf(second)]).toMatchObject([[], [{ row: 'r' }]]);
 });
 
-test('stops before it overwrites a row of another program at the target, and names it', async () => {
+test('stops before it overwrites a row of another program at the target, and names it', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, slots, keys } = await storageToMove(3);
   const isOwnRow: Internal['IsOwnRow'] = ({ properties }) => properties.EntityType === 'thing';
   const given = { ...quick, resources: { ...RESOURCES, isOwnRow } };
@@ -186,7 +190,9 @@ test('copies a blob again whose headers were replaced while it was copied', asyn
   expect(headers).toMatchObject({ contentType: 'text/plain', contentDisposition: 'attachment', contentLength: 3 });
 });
 
-test('leaves what clients upload at the former account, where they may replace it, until the clean-up', async () => {
+test('leaves what clients upload at the former account, where they may replace it, until the clean-up', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, slots } = await storageToMove(1);
   const given = { ...quick, resources: { ...RESOURCES, containers: ['uploads'] } };
   await storageTables.provision(storage, given.resources);
@@ -204,7 +210,9 @@ test('leaves what clients upload at the former account, where they may replace i
   ]);
 });
 
-test('moves the blobs of slots, and leaves those of others, of other programs and of containers without slots', async () => {
+test('moves the blobs of slots, and leaves those of others, of other programs and of containers without slots', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage } = await storageToMove(1);
   const container = RESOURCES.containers[0] ?? '';
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];

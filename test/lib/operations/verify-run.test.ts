@@ -76,7 +76,7 @@ test('the entity whose check began first is checked first, so that a large one l
   expect(sorted.map(({ name }) => name)).toEqual(['employees', 'products']);
 });
 
-test('a check stays below its transaction rate', async () => {
+test('a check stays below its transaction rate', { tags: ['slow'] }, async () => {
   const later = { ...world.engine, now: () => Date.now() + 20 * baseValues.DAY_MS };
   const since = performance.now();
   const { checked } = await continueVerifyRun(later, employees, {
@@ -88,7 +88,9 @@ test('a check stays below its transaction rate', async () => {
   expect(performance.now() - since).toBeGreaterThan((checked / 500) * 1_000);
 });
 
-test('a check with many findings under long keys stores as many findings as fit and finishes', async () => {
+test('a check with many findings under long keys stores as many findings as fit and finishes', {
+  tags: ['slow'],
+}, async () => {
   const long = (name: string) => name.padStart(200, '"');
   const people = Array.from({ length: 60 }, (_, index) =>
     somebody({ department: long('D'), lastName: long(String(index)) }),
@@ -105,7 +107,7 @@ test('a check with many findings under long keys stores as many findings as fit 
   expect(await readVerifyRun(world.engine, employees)).toEqual(done);
 });
 
-test('a check repairs what follows from an entity, and counts the rest for its alert', async () => {
+test('a check repairs what follows from an entity, and counts the rest for its alert', { tags: ['slow'] }, async () => {
   const { engine, storage } = world;
   const one = somebody({ department: 'D9' });
   const product = { categoryId: 9, productId: 9, productName: 'Tea', description: 'green' };
@@ -142,7 +144,9 @@ test('a check repairs what follows from an entity, and counts the rest for its a
   expect(asked.findings).toMatchObject([{ kind: 'missing', repaired: true }]);
 });
 
-test('a check stops its repairs after a hundred, because so many point to a restored table', async () => {
+test('a check stops its repairs after a hundred, because so many point to a restored table', {
+  tags: ['slow'],
+}, async () => {
   const { engine, storage } = world;
   const people = Array.from({ length: 120 }, () => somebody({ department: 'D10' }));
   await putAll(engine, employees, people);
@@ -157,7 +161,7 @@ test('a check stops its repairs after a hundred, because so many point to a rest
   expect(repaired).toBeLessThan(found);
 });
 
-test('a count is repaired after any number of other findings', async () => {
+test('a count is repaired after any number of other findings', { tags: ['slow'] }, async () => {
   const row = { partitionKey: 'D2', rowKey: 'department' };
   await world.storage.table('employees').updateEntity({ ...row, employeeCount: 7 }, 'Merge');
   const position = { table: 0, left: 150, known: Array.from({ length: 150 }, (_, index) => `finding${index}`) };

@@ -54,7 +54,9 @@ describe('a page with more work than its limit', () => {
     }),
   );
 
-  test('ends early among entities with many index rows, and the pages together find and build all of them', async () => {
+  test('ends early among entities with many index rows, and the pages together find and build all of them', {
+    tags: ['slow'],
+  }, async () => {
     const world = await openWorld(import.meta.url, [films]);
     for (let film = 0; film < FILMS; film += 1) {
       const cast = Array.from({ length: ACTORS }, (_, actor) => `actor ${actor}`);
@@ -74,7 +76,7 @@ describe('a page with more work than its limit', () => {
     await expectIndexesToAgree(world.storage, films);
   });
 
-  test('ends within a long list, and the next page continues there', async () => {
+  test('ends within a long list, and the next page continues there', { tags: ['slow'] }, async () => {
     const { marks } = deploy(
       defineEntity('marks', {
         schema: z.object({ pupil: z.string(), year: z.int32().min(0).max(9999), grade: z.string() }),

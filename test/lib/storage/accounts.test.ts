@@ -161,7 +161,9 @@ test.each(['callers', 'background'] as const)(
   },
 );
 
-test('fails instead of waiting for an account that has responded to no request for ten seconds', async () => {
+test('fails instead of waiting for an account that has responded to no request for ten seconds', {
+  tags: ['slow'],
+}, async () => {
   const { memories, storage } = await provisionAccounts();
   const [second] = memories.slice(1);
   if (!second) throw new Error('There is no second account.');

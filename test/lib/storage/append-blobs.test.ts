@@ -23,7 +23,7 @@ async function readBack(name: string, blocks: readonly Buffer[]): Promise<string
   return Array.fromAsync(readLines(storage, blob));
 }
 
-test('reads the lines of a blob of any length, and none of an empty or missing one', async () => {
+test('reads the lines of a blob of any length, and none of an empty or missing one', { tags: ['slow'] }, async () => {
   // Characters of two to four bytes, at every position of a line, so that one lies across each end of a part.
   const lines = Array.from({ length: 40_000 }, (_, index) => `${'x'.repeat(index % 7)}é€😀${index}`);
   const bytes = Buffer.from(`${lines.join('\n')}\n`);
@@ -33,7 +33,7 @@ test('reads the lines of a blob of any length, and none of an empty or missing o
   expect(await Array.fromAsync(readLines(storage, { container, name: 'missing.log' }))).toEqual([]);
 });
 
-test('reads a blob of more blocks than the emulator can open files', async () => {
+test('reads a blob of more blocks than the emulator can open files', { tags: ['slow'] }, async () => {
   // The emulator opens a file for each block of a request. The blocks are ten times as long as a record of the audit log, and fewer.
   const script = fileURLToPath(new URL('read-many-blocks.ts', import.meta.url));
   const run = promisify(execFile)('sh', ['-c', `ulimit -n 200 && exec "${process.execPath}" "${script}" 400 4000`]);

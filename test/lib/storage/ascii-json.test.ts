@@ -7,7 +7,9 @@ const table = 'letters';
 beforeAll(() => storageTables.createTable(storage, table));
 
 // Azurite corrupts a character that spans two chunks of 64 KiB; the service does not.
-test('reads large rows and transactions of any letters back from the emulator unchanged', async () => {
+test('reads large rows and transactions of any letters back from the emulator unchanged', {
+  tags: ['slow'],
+}, async () => {
   const Text = 'ß🙂é'.repeat(6_000);
   for (const shift of ['', 'x', 'xy', 'xyz']) {
     const properties = { Shift: shift, Text, More: Text, Most: Text };

@@ -30,7 +30,7 @@ test.each([400, 403, 404, 405, 409, 412, 413])('a response of status %i is not a
   expect(seen.requests).toBe(2);
 });
 
-test('a response of status 500 is asked for again', async () => {
+test('a response of status 500 is asked for again', { tags: ['slow'] }, async () => {
   const { storage, seen } = storageThatReturns(500);
   await expect(storageRows.readRow(storage, row)).rejects.toThrow();
   expect(seen.requests).toBeGreaterThan(1);

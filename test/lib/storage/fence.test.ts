@@ -121,7 +121,9 @@ test('lets a write wait between two owners', async () => {
   expect(await rowsAt(storage)).toEqual(['a', 'b']);
 });
 
-test('ends a hand-over whose mover has died between two owners, for a write and for a scan', async () => {
+test('ends a hand-over whose mover has died between two owners, for a write and for a scan', {
+  tags: ['slow'],
+}, async () => {
   for (const use of [
     (storage: Storage) => insert(storage, 'a'),
     (storage: Storage) => storageRows.scanTable(storage, { table: TABLE, limit: 1 }),
@@ -132,7 +134,7 @@ test('ends a hand-over whose mover has died between two owners, for a write and 
   }
 });
 
-test('gives a slot to no account that has had it and let it go meanwhile', async () => {
+test('gives a slot to no account that has had it and let it go meanwhile', { tags: ['slow'] }, async () => {
   const { storage, open, memories } = await beginMove('gone');
   let [before, isBack] = ['', false];
   for (const [index, memory] of memories.entries())
@@ -353,29 +355,33 @@ test('fills the page of a scan from which a hand-over has taken rows', async () 
   expect(found.toSorted()).toEqual([...new Set(found)]);
 });
 
-test.each(FAULTS)('keeps what was written and registers each open partition: %s at each call', async (fault) => {
-  // Two rows of accounts are read, the write is rejected, and the partition registered, looked at, opened and written.
-  for (let at = 1; at <= 7; at += 1) {
-    const { storage, open, openWith } = await beginMove();
-    const writer = openWith(fault, at);
-    const isWritten = await insert(writer.storage, 'a').then(
-      () => true,
-      () => false,
-    );
-    expect(writer.countCalls()).toBeGreaterThanOrEqual(at);
-    const first = accountNamed(storage, 'first');
-    const found = await storageRows.readRange(first, { ...AT, from: '' });
-    const isThere = found.rows.some(({ row }) => row === 'a');
-    const isOpen = found.rows.some(({ row }) => row.startsWith('~own_'));
-    const registered = await listRegistered(first, MOVE, SLOT);
-    if (isWritten) expect(isThere).toBe(true);
-    if (isThere) expect(isOpen).toBe(true);
-    if (isOpen) expect(registered).toEqual([{ ...AT, slot: SLOT }]);
-    // Another process writes, whatever the first one has left.
-    await insert(open(), 'b');
-    expect(await rowsAt(storage)).toEqual(isThere ? ['a', 'b'] : ['b']);
-  }
-});
+test.each(FAULTS)(
+  'keeps what was written and registers each open partition: %s at each call',
+  { tags: ['slow'] },
+  async (fault) => {
+    // Two rows of accounts are read, the write is rejected, and the partition registered, looked at, opened and written.
+    for (let at = 1; at <= 7; at += 1) {
+      const { storage, open, openWith } = await beginMove();
+      const writer = openWith(fault, at);
+      const isWritten = await insert(writer.storage, 'a').then(
+        () => true,
+        () => false,
+      );
+      expect(writer.countCalls()).toBeGreaterThanOrEqual(at);
+      const first = accountNamed(storage, 'first');
+      const found = await storageRows.readRange(first, { ...AT, from: '' });
+      const isThere = found.rows.some(({ row }) => row === 'a');
+      const isOpen = found.rows.some(({ row }) => row.startsWith('~own_'));
+      const registered = await listRegistered(first, MOVE, SLOT);
+      if (isWritten) expect(isThere).toBe(true);
+      if (isThere) expect(isOpen).toBe(true);
+      if (isOpen) expect(registered).toEqual([{ ...AT, slot: SLOT }]);
+      // Another process writes, whatever the first one has left.
+      await insert(open(), 'b');
+      expect(await rowsAt(storage)).toEqual(isThere ? ['a', 'b'] : ['b']);
+    }
+  },
+);
 
 test.each([
   ['a fence', 'fencing'],

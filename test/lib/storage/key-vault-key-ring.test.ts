@@ -150,6 +150,7 @@ test.each([401, 403])('reports status %i of the vault as a wrong setting that na
 
 test.each([429, 500, 503, 'reset'] as const)(
   'retries after %s and then reports the vault as unavailable',
+  { tags: ['slow'] },
   async (fault) => {
     const unavailable = { code: 'storage-unavailable', retryAfter: 5 };
     vault.faults = Array(4).fill(fault);

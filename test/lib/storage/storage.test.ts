@@ -35,7 +35,7 @@ test.each<[string, (storage: Storage) => Promise<unknown>]>([
   ['a blob', (storage) => storageBlobs.readBlob(storage, { container: 'things', name: 'one' })],
   ['a list of blobs', (storage) => storageBlobs.listBlobs(storage, { container: 'things', prefix: '' })],
   ['a container', (storage) => Array.fromAsync(storageBlobs.listContainer(storage, 'things'))],
-])('reports unavailable storage for %s', async (_, call) => {
+])('reports unavailable storage for %s', { tags: ['slow'] }, async (_, call) => {
   const httpClient = {
     sendRequest: async (request: PipelineRequest) => ({ request, status: 503, headers: createHttpHeaders() }),
   };
@@ -80,7 +80,7 @@ test.each<[string, Action[], Record<string, number>]>([
   ['a transaction of an insert and a delete', [insert, removeOne], { ECONNRESET: 1, 500: 1 }],
   ['a delete of one version', [removeOne], { ECONNRESET: 4, 500: 4 }],
   ['a transaction that requires an ETag', [insert, merge], { ECONNRESET: 4, 500: 4 }],
-])('sends %s again only if storage cannot execute it twice', async (_, actions, expected) => {
+])('sends %s again only if storage cannot execute it twice', { tags: ['slow'] }, async (_, actions, expected) => {
   for (const [fault, times] of Object.entries(expected)) {
     const urls = new Set<string>();
     let calls = 0;
@@ -102,7 +102,7 @@ test.each<[string, Action[], Record<string, number>]>([
   }
 });
 
-test('sends an insert again if the connection ends before its handshake', async () => {
+test('sends an insert again if the connection ends before its handshake', { tags: ['slow'] }, async () => {
   let connections = 0;
   const server = createServer((socket) => {
     connections += 1;

@@ -29,7 +29,7 @@ vi.mock('@azure/monitor-opentelemetry-exporter', async (importOriginal) => {
 const connectionString =
   'InstrumentationKey=11111111-2222-3333-4444-555555555555;IngestionEndpoint=https://ingestion.example/';
 
-test('sends the reason for a failed start to Application Insights', async () => {
+test('sends the reason for a failed start to Application Insights', { tags: ['slow'] }, async () => {
   const reason = 'Invalid settings: TOKEN_ISSUER must be a URL that begins with https://.';
   await reportStartFailure(new RowkeyError('wrong-setting', reason), { connectionString });
   const tracks = sent.filter(({ url }) => url.startsWith('https://ingestion.example/'));

@@ -63,7 +63,7 @@ test('does the work of the queue functions when told', async () => {
   expect([await namesakes(store, 'Ann'), await namesakes(store, 'Eve')]).toEqual([[], ['1']]);
 });
 
-test('finishes a write whose reply was lost, and whose process died', async () => {
+test('finishes a write whose reply was lost, and whose process died', { tags: ['slow'] }, async () => {
   const { store, settle, storage } = await createTestStore(model);
   storage.intercept = async (request, send) => {
     const response = await send();
@@ -81,7 +81,7 @@ test('finishes a write whose reply was lost, and whose process died', async () =
   expect(await namesakes(store, 'Ann')).toEqual(isStored ? ['1'] : []);
 });
 
-test('spreads partitions over several accounts, of which one may be away', async () => {
+test('spreads partitions over several accounts, of which one may be away', { tags: ['slow'] }, async () => {
   const { store, settle, accounts } = await createTestStore(model, { accounts: ['second', 'third'] });
   expect([...accounts.keys()]).toEqual(['first', 'second', 'third']);
   const cities = ['Bern', 'Basel', 'Chur', 'Genf', 'Thun', 'Zug', 'Uster', 'Visp'];

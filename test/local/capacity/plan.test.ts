@@ -127,7 +127,9 @@ test('bills the queue function for each create whose entries are left to it, on 
   expect(plan.costs.map(({ what }) => what)).toContain(`${format(executions)} executions`);
 });
 
-test('costs more for more requests, without a step but for one more instance, up to instances that work all the time', () => {
+test('costs more for more requests, without a step but for one more instance, up to instances that work all the time', {
+  tags: ['slow'],
+}, () => {
   const rates = Array.from({ length: 400 }, (_, step) => 10 ** (-4 + step / 50));
   const instance = 2 * 730 * 3_600 * 0.000026;
   for (const [step, rate] of rates.entries()) {

@@ -17,7 +17,7 @@ const timing: MoveTiming = {
   keepMs: 0,
 };
 
-test('moves slots, spreads them, returns them and cleans up', async () => {
+test('moves slots, spreads them, returns them and cleans up', { tags: ['slow'] }, async () => {
   const { open, stopped, requests } = await provisionAccounts();
   const actions = [{ kind: 'insert', row: 'r', properties: { EntityType: 'thing' } }] as const;
   await storageRows.submit(open(), { table: TABLE, partition: 'Engineering', actions });

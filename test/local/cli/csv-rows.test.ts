@@ -134,7 +134,7 @@ test('says which format is accepted instead of a JSON array', async () => {
   await expect(read('[{"employeeId":"000001"}]')).rejects.toThrow('one JSON object on each line');
 });
 
-test('rejects a row that is too large while it is read, and names its line', async () => {
+test('rejects a row that is too large while it is read, and names its line', { tags: ['slow'] }, async () => {
   let chunks = 0;
   async function* input() {
     yield Buffer.from('address\n192.0.2.1\n"192.0.2.2\n');

@@ -11,7 +11,9 @@ async function load(statement: string) {
   return failed;
 }
 
-test('shows the error of a declaration without a stack trace, and any other error with one', async () => {
+test('shows the error of a declaration without a stack trace, and any other error with one', {
+  tags: ['slow'],
+}, async () => {
   expect(await load('throw new DeclarationError("Entity cars: no key.");')).toMatchObject({
     code: 1,
     stderr: 'Entity cars: no key.\n',

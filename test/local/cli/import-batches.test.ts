@@ -29,6 +29,10 @@ test.each([
   ['small rows', 6_000, {}, false, 5_000],
   ['large rows', 120, { jobTitle: 'x'.repeat(1_000_000) }, false, 49],
   ['rows with files', 120, { photo: { base64: 'A'.repeat(1_000_000) } }, true, 49],
-])('keeps a bounded number of %s waiting for others of their partition', async (_, count, values, files, most) => {
-  expect(await group(count, values, files)).toBe(most);
-});
+])(
+  'keeps a bounded number of %s waiting for others of their partition',
+  { tags: ['slow'] },
+  async (_, count, values, files, most) => {
+    expect(await group(count, values, files)).toBe(most);
+  },
+);

@@ -49,7 +49,9 @@ test('the chunks are without maps, and have what a cold start does not need', ()
   expect(eager).toEqual([]);
 });
 
-test('the package registers every function of the sources without installed dependencies', async () => {
+test('the package registers every function of the sources without installed dependencies', {
+  tags: ['slow'],
+}, async () => {
   const sources = globSync('functions/*.ts', { cwd: ROOT }).map((file) => join(ROOT, file));
   const [packaged, unbundled] = await Promise.all([
     measureLoad([join(folder, 'dist', 'app.js')]),
@@ -59,7 +61,7 @@ test('the package registers every function of the sources without installed depe
   expect(packaged.functions).toEqual(unbundled.functions);
 });
 
-test('the app loads neither undici nor HTTP/2 of Node before its first request', async () => {
+test('the app loads neither undici nor HTTP/2 of Node before its first request', { tags: ['slow'] }, async () => {
   const { builtins } = await measureLoad([join(folder, 'dist', 'app.js')]);
   expect(builtins).toContain('http');
   expect(builtins.filter((name) => /^http2$|undici\/undici/.test(name))).toEqual([]);

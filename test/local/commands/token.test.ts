@@ -37,7 +37,7 @@ function run(...args: string[]): Promise<{ code: number | undefined; stdout: str
   return promise;
 }
 
-test('puts every role into the token', async () => {
+test('puts every role into the token', { tags: ['slow'] }, async () => {
   const authenticate = accessChecks.createAuthenticator(provider, model);
   for (const args of [
     ['--role', 'operator,hr'],
@@ -48,7 +48,7 @@ test('puts every role into the token', async () => {
   }
 });
 
-test('makes a list of a claim that is given twice', async () => {
+test('makes a list of a claim that is given twice', { tags: ['slow'] }, async () => {
   const claims = ['sub=ann', 'departments=Sales', 'departments=HR'].flatMap((claim) => ['--claim', claim]);
   const { stdout } = await run('--role', 'hr', ...claims);
   expect(await accessChecks.createAuthenticator(provider, model)(`Bearer ${stdout.trim()}`)).toMatchObject({
@@ -57,7 +57,7 @@ test('makes a list of a claim that is given twice', async () => {
   });
 });
 
-test('prints only a token of the running instance', async () => {
+test('prints only a token of the running instance', { tags: ['slow'] }, async () => {
   const { code, stdout, stderr } = await run('--role', 'hr', '--email', 'Ann@contoso.com');
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^[\w-]+\.[\w-]+\.[\w-]+\n$/);
@@ -70,7 +70,7 @@ test('prints only a token of the running instance', async () => {
   expect((await authenticate(`Bearer ${nobody.stdout.trim()}`)).claims).not.toHaveProperty('email');
 });
 
-test('prints an error as one sentence', async () => {
+test('prints an error as one sentence', { tags: ['slow'] }, async () => {
   const role = await run('--role', 'emperor');
   expect([role.code, role.stdout, role.stderr]).toEqual([1, '', expect.stringContaining('reader, hr, operator')]);
   const missing = await run();

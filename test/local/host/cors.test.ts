@@ -64,7 +64,7 @@ test('a response to an origin that is not allowed has no CORS header, so that br
   }
 });
 
-test('the host adds Vary to that of a function only if it allows several origins', async () => {
+test('the host adds Vary to that of a function only if it allows several origins', { tags: ['slow'] }, async () => {
   expect(await ask(named, '/api/varies', { origin: APP })).toMatchObject({ vary: 'Origin, Authorization' });
   const one = await startHost(env, '--cors', APP);
   const allow = { 'access-control-allow-origin': APP };

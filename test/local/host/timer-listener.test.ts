@@ -21,7 +21,7 @@ test('the admin route runs a timer, one run after another, with the instant of i
   for (const line of lines.slice(1)) expect(line).toMatch(/"running":1,"pastDue":false,"last":"20/);
 });
 
-test('a disabled timer runs by the admin route alone', async () => {
+test('a disabled timer runs by the admin route alone', { tags: ['slow'] }, async () => {
   const quiet = await startHost({
     TEST_STORAGE: testStorage(import.meta.url),
     'AzureWebJobs.every-second.Disabled': 'true',
@@ -42,14 +42,14 @@ test('timers run by a cron expression of six fields and by a time span', async (
   await host.logged('tock', 2);
 });
 
-test('the next run follows immediately if a run lasts beyond its scheduled time', async () => {
+test('the next run follows immediately if a run lasts beyond its scheduled time', { tags: ['slow'] }, async () => {
   const lines = await host.logged('overrun {', 2);
   const [first, second] = lines.map((line) => JSON.parse(line.slice(line.indexOf('{'))));
   // The next scheduled time is five and a half seconds later.
   expect(second.begun - first.ended).toBeLessThan(5_000);
 });
 
-test('the host makes up for missed runs once, when it starts', async () => {
+test('the host makes up for missed runs once, when it starts', { tags: ['slow'] }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-timers-'));
   const file = join(folder, 'timers.json');
   const start = () => startHost({ TEST_STORAGE: testStorage(import.meta.url) }, '--state', file);

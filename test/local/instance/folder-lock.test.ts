@@ -26,7 +26,9 @@ async function contender() {
   };
 }
 
-test('one of several concurrent processes locks the folder, and another one after the holder was killed', async () => {
+test('one of several concurrent processes locks the folder, and another one after the holder was killed', {
+  tags: ['slow'],
+}, async () => {
   for (let round = 0; round < 2; round += 1) {
     const all = await Promise.all(Array.from({ length: 5 }, contender));
     const others = all.filter(({ said }) => said === 'refused');

@@ -52,7 +52,7 @@ test.skipIf(process.platform === 'win32')('stops Core Tools, which ignore SIGTER
   await host.stop();
 });
 
-test.skipIf(process.platform === 'win32')('kills what has not ended in time', async () => {
+test.skipIf(process.platform === 'win32')('kills what has not ended in time', { tags: ['slow'] }, async () => {
   const folder = await writePrograms(['SIGTERM', 'SIGINT']);
   const child = spawnChild(join(folder, 'func'), ['start']);
   const closed = once(child, 'close');

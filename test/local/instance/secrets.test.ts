@@ -33,7 +33,7 @@ test('reports an invalid file of secrets without showing it', async () => {
   }
 });
 
-test('the emulator rejects the published key and accepts the key of the data folder', async () => {
+test('the emulator rejects the published key and accepts the key of the data folder', { tags: ['slow'] }, async () => {
   const { storageKey } = await readSecrets(join(folder, 'served'));
   const azurite = await startAzurite({ folder: join(folder, 'served'), accounts: [createEmulatorAccount(storageKey)] });
   try {

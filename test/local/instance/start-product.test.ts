@@ -19,17 +19,21 @@ const { createServer } = require('node:http');
 const port = process.argv[process.argv.indexOf('--port') + 1];
 createServer(({ url }, response) => response.writeHead(url === '/api/health' ? 200 : 401).end('{}')).listen(port, '127.0.0.1');`;
 
-test.skipIf(process.platform === 'win32')('rejects a port on which another instance returns responses', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'rowkey-other-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
-  await writeFile(join(folder, 'func'), OTHER_INSTANCE);
-  await chmod(join(folder, 'func'), 0o755);
-  vi.stubEnv('PATH', `${folder}${delimiter}${process.env.PATH}`);
-  onTestFinished(() => void vi.unstubAllEnvs());
-  const storage = { connectionString: testStorage(import.meta.url) };
-  const starting = startProduct({ app: deployedApp, data: join(folder, 'data'), port: 0, func: true, storage });
-  await expect(starting).rejects.toThrow(/^Port \d+ is in use by another instance: choose another with --port\.$/);
-});
+test.skipIf(process.platform === 'win32')(
+  'rejects a port on which another instance returns responses',
+  { tags: ['slow'] },
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'rowkey-other-'));
+    onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
+    await writeFile(join(folder, 'func'), OTHER_INSTANCE);
+    await chmod(join(folder, 'func'), 0o755);
+    vi.stubEnv('PATH', `${folder}${delimiter}${process.env.PATH}`);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const storage = { connectionString: testStorage(import.meta.url) };
+    const starting = startProduct({ app: deployedApp, data: join(folder, 'data'), port: 0, func: true, storage });
+    await expect(starting).rejects.toThrow(/^Port \d+ is in use by another instance: choose another with --port\.$/);
+  },
+);
 
 test('provisions several storage accounts, and names each to the app', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-several-'));

@@ -52,7 +52,9 @@ await import(process.argv[2]);`;
   return { printed: JSON.parse(printed), rejected: JSON.parse(rejected) ?? undefined };
 }
 
-test('a bundle runs from compiled code as it does without, with the same positions in stack traces', async () => {
+test('a bundle runs from compiled code as it does without, with the same positions in stack traces', {
+  tags: ['slow'],
+}, async () => {
   const expected = (file: string) => ['one', 1, true, `at later (${file}:${POSITION})`, file, true];
   expect(await load()).toEqual({ rejected: undefined, printed: expected(bundle) });
   expect(await compileApp(folder)).toBeUndefined();
@@ -83,7 +85,7 @@ test.each([
   expect(await load()).toMatchObject({ rejected: false, printed: ['one', 1, true, expect.any(String), bundle, true] });
 });
 
-test('damaged compiled code is not used', async () => {
+test('damaged compiled code is not used', { tags: ['slow'] }, async () => {
   expect(await compileApp(folder)).toBeUndefined();
   const compiled = `${bundle}.${THIS_NODE}`;
   const bytes = await readFile(compiled);
@@ -106,7 +108,7 @@ test('compiled code of another build of Node is not used', async () => {
   });
 });
 
-test('a bundle runs if V8 rejects the compiled code', async () => {
+test('a bundle runs if V8 rejects the compiled code', { tags: ['slow'] }, async () => {
   const before = await load();
   expect(await compileApp(folder)).toBeUndefined();
   // V8 compiles for its own flags.

@@ -30,7 +30,7 @@ const assumed = { cost, targets, readCpu: 0.0005, writeCpu: 0.005, delay: 0.005,
 const read = (page: string) => readFile(new URL(`../../../${page}`, import.meta.url), 'utf8');
 
 describe('a simulated system', () => {
-  test('uses its limits as much as the averages say', () => {
+  test('uses its limits as much as the averages say', { tags: ['slow'] }, () => {
     const load = { rate: 4_000, writes: 0.1, keys: skewed };
     const system = { accounts: 3, queues: 1, processes: 6, isAuditApart: true };
     const { outcome, seconds, accounts, processes } = serveLoad(load, system, assumed, createRandom(1));
@@ -47,7 +47,7 @@ describe('a simulated system', () => {
     expect(calls / 4_000 / (0.9 + 0.1 * 6)).toBeCloseTo(1, 1);
   });
 
-  test('serves about as many requests as its account has room for', () => {
+  test('serves about as many requests as its account has room for', { tags: ['slow'] }, () => {
     const load = { rate: 40_000, writes: 0, keys: even };
     const system = { accounts: 1, queues: 1, processes: 100, isAuditApart: false };
     const { outcome, accounts } = serveLoad(load, system, assumed, createRandom(2));
@@ -104,7 +104,7 @@ test('a move takes the calls that its steps take', () => {
   expect(costOfMove({ ...move, together: 5 }).seconds).toBeGreaterThan(2 * 40);
 });
 
-test('the mover copies and compares with as many transactions as the model says', async () => {
+test('the mover copies and compares with as many transactions as the model says', { tags: ['slow'] }, async () => {
   const { open, requests } = createAccounts(['first', 'second']);
   const [alone, storage] = [open(1), open()];
   await storageTables.provision(alone, RESOURCES);
@@ -148,7 +148,7 @@ test('the mover copies and compares with as many transactions as the model says'
   expect(queries - transactions.compare).toBeLessThanOrEqual(1);
 });
 
-test('the model has the throughput of the bench within a fifth', async () => {
+test('the model has the throughput of the bench within a fifth', { tags: ['slow'] }, async () => {
   const compared = compareWithBench(readBench(await read('docs/benchmarks.md')), createRandom(3));
   expect(compared).toHaveLength(9);
   for (const { measured, perSecond } of compared) {

@@ -88,13 +88,17 @@ async function take(world: WalkWorld, ...all: readonly Step[]) {
   return { steps: taken, isInOrder: true };
 }
 
-test.each([calls, steps, visits, sales])('every answer agrees after random writes of $name', async (entity) => {
-  const only = defineModel({ ...roles, entities: [entity as DeclaredEntity] });
-  const options = { connectionString, folder, seed: Number(inject('seed')), writes: 100 };
-  const { failure, outcomes } = await walk(only, options);
-  expect(failure && formatFailure(failure)).toBeUndefined();
-  expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
-});
+test.each([calls, steps, visits, sales])(
+  'every answer agrees after random writes of $name',
+  { tags: ['slow'] },
+  async (entity) => {
+    const only = defineModel({ ...roles, entities: [entity as DeclaredEntity] });
+    const options = { connectionString, folder, seed: Number(inject('seed')), writes: 100 };
+    const { failure, outcomes } = await walk(only, options);
+    expect(failure && formatFailure(failure)).toBeUndefined();
+    expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
+  },
+);
 
 const yesterday = new Date(Date.now() - baseValues.DAY_MS).toISOString();
 const key = { desk: 'Front', day: yesterday.slice(0, 10) };

@@ -29,22 +29,31 @@ const models = [
   { name: 'relations in both directions', model: relations },
 ];
 
-test.each(models)('every answer agrees with the entities after random writes: $name', async ({ model }) => {
-  const writes = IS_EVERY_POINT ? 3_000 : 60;
-  const { failure, outcomes } = await walk(model, { connectionString, folder, seed: Number(inject('seed')), writes });
-  expect(failure && formatFailure(failure)).toBeUndefined();
-  expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
-});
+test.each(models)(
+  'every answer agrees with the entities after random writes: $name',
+  { tags: ['slow'] },
+  async ({ model }) => {
+    const writes = IS_EVERY_POINT ? 3_000 : 60;
+    const { failure, outcomes } = await walk(model, { connectionString, folder, seed: Number(inject('seed')), writes });
+    expect(failure && formatFailure(failure)).toBeUndefined();
+    expect([...outcomes.keys()].some((outcome) => outcome.endsWith('ok'))).toBe(true);
+  },
+);
 
-test.each(models)('every answer agrees with the entities in three storage accounts: $name', async ({ model }) => {
-  const writes = IS_EVERY_POINT ? 1_000 : 20;
-  const further = WALK_ACCOUNTS.map(testStorage);
-  const { failure } = await walk(model, { connectionString, further, folder, seed: Number(inject('seed')), writes });
-  expect(failure && formatFailure(failure)).toBeUndefined();
-});
+test.each(models)(
+  'every answer agrees with the entities in three storage accounts: $name',
+  { tags: ['slow'] },
+  async ({ model }) => {
+    const writes = IS_EVERY_POINT ? 1_000 : 20;
+    const further = WALK_ACCOUNTS.map(testStorage);
+    const { failure } = await walk(model, { connectionString, further, folder, seed: Number(inject('seed')), writes });
+    expect(failure && formatFailure(failure)).toBeUndefined();
+  },
+);
 
 test.each(['archive', 'delete'] as const)(
   'a field derived from a reference follows when the source is gone: %s',
+  { tags: ['slow'] },
   async (leave) => {
     const world = await (await prepareWorlds(relations, { connectionString, folder }))();
     const key = { team: '8', memberId: '5' };
@@ -60,7 +69,7 @@ test.each(['archive', 'delete'] as const)(
   },
 );
 
-test('a walk of 10,000 steps writes each entity by one writer and by several', () => {
+test('a walk of 10,000 steps writes each entity by one writer and by several', { tags: ['slow'] }, () => {
   const written = new Set<string>();
   for (const { writers, steps } of roundsOf(fixtures, { seed: Number(inject('seed')), writes: 10_000 }))
     for (const { of, do: write } of steps) if (write !== 'settle') written.add(`${of} by ${writers}`);
@@ -74,7 +83,9 @@ test('a short walk has several rounds, and all its steps', () => {
   expect([...roundsOf(fixtures, { seed: 1, writes: 31 })]).toEqual(rounds);
 });
 
-test('an index that does not follow its entities is found, and shown by the fewest writes', async () => {
+test('an index that does not follow its entities is found, and shown by the fewest writes', {
+  tags: ['slow'],
+}, async () => {
   let asked = 0;
   const things = defineEntity('things', {
     schema: z.object({ id: z.string(), group: z.string() }),

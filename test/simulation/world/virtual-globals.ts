@@ -5,6 +5,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import zlib from 'node:zlib';
+import { createChance } from './chance.ts';
 import { currentChance, elapsed, runOutside, timeOfProcess, VirtualTimer, wait } from './virtual-world.ts';
 
 /**
@@ -102,17 +103,22 @@ function uuid(): string {
 const randomInt = (least: number, most?: number) =>
   most === undefined ? currentChance().below(least) : least + currentChance().below(most - least);
 replace(Math, { random: () => currentChance().next() });
-/** The SDKs sign each request with the same few keys, and Node.js takes longer to prepare a key than to sign. */
-const { createHmac, createSecretKey } = crypto;
-const secrets = new Map<string, crypto.KeyObject>();
-function signWith(algorithm: string, key: Buffer | string | crypto.KeyObject): crypto.Hmac {
-  if (!Buffer.isBuffer(key)) return createHmac(algorithm, key);
-  const name = key.toString('latin1');
-  const secret = secrets.get(name) ?? createSecretKey(key);
-  secrets.set(name, secret);
-  return createHmac(algorithm, secret);
+/** Each request to storage is signed. All that a world asks of a signature is that it depends on the key and the text. */
+function createHmac(_: string, key: Buffer | string | crypto.KeyObject) {
+  const parts: string[] = [String(key)];
+  const hmac = {
+    update(part: Buffer | string) {
+      parts.push(String(part));
+      return hmac;
+    },
+    digest(encoding?: BufferEncoding) {
+      const digest = createChance(0, ...parts).bytes(32);
+      return encoding ? digest.toString(encoding) : digest;
+    },
+  };
+  return hmac;
 }
-replace(crypto, { createHmac: signWith });
+replace(crypto, { createHmac });
 replace(crypto, { randomBytes: bytes, randomUUID: uuid, randomInt, randomFillSync: fill });
 replace(globalThis.crypto, { randomUUID: uuid, getRandomValues: fill });
 

@@ -75,7 +75,7 @@ const template = fc
   .map(([head, parts, last]) => head + parts.flat().join('') + last);
 
 describe('two templates', () => {
-  test('overlap if one key matches both', () => {
+  test('overlap if one key matches both', { tags: ['slow'] }, () => {
     let met = 0;
     fc.assert(
       fc.property(template, template, values, (one, other, of) => {
@@ -211,7 +211,7 @@ const textOf = fc.oneof(
   }),
 );
 
-test('two entities whose keys have been equal once overlap, whatever their patterns', () => {
+test('two entities whose keys have been equal once overlap, whatever their patterns', { tags: ['slow'] }, () => {
   let met = 0;
   let apart = 0;
   const part = fc.record({

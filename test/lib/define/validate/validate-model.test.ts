@@ -32,7 +32,7 @@ describe('accepts a model', () => {
     expect(() => load(other, handedIn(other))).not.toThrow();
   });
 
-  test('with any combination of the optional parts', () => {
+  test('with any combination of the optional parts', { tags: ['slow'] }, () => {
     const options: Parts[] = [
       { archive: { table: 'former' } },
       { movable: ['city'] },

@@ -202,7 +202,7 @@ describe('a part that the model no longer has', () => {
   });
 });
 
-test('empties the poison queues of the other accounts while one is away', async () => {
+test('empties the poison queues of the other accounts while one is away', { tags: ['slow'] }, async () => {
   const { open, stopped } = createAccounts();
   const several = open();
   await storageTables.provision(several, { tables: [storageSlots.SYSTEM_TABLE], queues, containers: [] });

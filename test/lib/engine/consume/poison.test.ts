@@ -123,7 +123,7 @@ describe('the list of poison messages', () => {
     await table.createEntity({ ...row, partitionKey: 'poison', rowKey: earlier, InsertedAt, Reason: 'earlier' });
   });
 
-  test('is spread over partitions and pages through all of them, newest first', async () => {
+  test('is spread over partitions and pages through all of them, newest first', { tags: ['slow'] }, async () => {
     const rows = await Array.fromAsync(engine.storage.table(POISON_TABLE).listEntities());
     expect(new Set(rows.map(({ partitionKey }) => partitionKey)).size).toBeGreaterThan(10);
     const newestFirst = [...Array.from({ length: COUNT }, (_, age) => `one-${COUNT - 1 - age}`), 'earlier'];

@@ -124,7 +124,7 @@ const pagesOf = (read: ReadPage, options: IndexPageOptions) =>
     storageAccounts.measureCost(async (cost) => ({ ...(await read({ ...options, after })), cost: cost.transactions })),
   );
 
-test('a page takes as many transactions with 5,000 entities as with 100', async () => {
+test('a page takes as many transactions with 5,000 entities as with 100', { tags: ['slow'] }, async () => {
   const costs: Record<string, number[]> = {};
   for (const [shelf, count] of [
     ['hundred', 100],
@@ -177,7 +177,9 @@ describe('stale entries', () => {
     },
   );
 
-  test('of lists are omitted, at most 256 on a page, and a page continues within a list', async () => {
+  test('of lists are omitted, at most 256 on a page, and a page continues within a list', {
+    tags: ['slow'],
+  }, async () => {
     const shelf = 'stale lists';
     // The second one ends a page.
     const wanted = ['20000', '20254', '20400', '20599'].map((id) => ({ shelf, id, name: 'm' }));

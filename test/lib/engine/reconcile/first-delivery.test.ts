@@ -58,7 +58,7 @@ describe('asks storage for the hold', () => {
     expect(await engineReconcile.holdWork(open(), message)).toBeUndefined();
   });
 
-  test('in a function whose clock is as far behind as the work has waited', async () => {
+  test('in a function whose clock is as far behind as the work has waited', { tags: ['slow'] }, async () => {
     const quick = { ...world.engine, timing: QUICK };
     await engineReconcile.sendWork(quick, engineReconcile.INDEX_CHANGES_QUEUE, work);
     const sentAt = Date.now();

@@ -40,7 +40,9 @@ function recording(): { engine: Engine; requests: { method: string; path: string
 }
 
 // Runs first, because the tests below leave poison messages.
-test('a writer that stalls at any call until its intent is settled, and then dies, leaves no difference', async () => {
+test('a writer that stalls at any call until its intent is settled, and then dies, leaves no difference', {
+  tags: ['slow'],
+}, async () => {
   const play = async (at: number) => {
     const overtake = async () => {
       await sleep((QUICK.hideIntentForSeconds + 1) * 1_000);
@@ -58,7 +60,9 @@ test('a writer that stalls at any call until its intent is settled, and then die
   await expectIndexesToAgree(world.storage, employees);
 });
 
-test('a reconciler that fails at one entity has stopped all its writes when it throws', async () => {
+test('a reconciler that fails at one entity has stopped all its writes when it throws', {
+  tags: ['slow'],
+}, async () => {
   const entities = await Promise.all(
     ['R1', 'R2', 'R3'].map((customerId) =>
       engineWrite.createEntity(world.engine, customers, {

@@ -111,7 +111,7 @@ describe.concurrent('work held by an instance that died', () => {
     expect(await holdWork(engine, late)).toBeUndefined();
   });
 
-  test('is visible again by itself even if the instance dies before the work starts', async () => {
+  test('is visible again by itself even if the instance dies before the work starts', { tags: ['slow'] }, async () => {
     const { next, send, count } = await openQueue();
     await send(work, quick);
     for (const _ of ['the message', 'the reminder']) expect(bodyOf(await next())).toMatchObject(work);
@@ -160,7 +160,9 @@ test.concurrent('a hold that another consumer took over is detected before the n
   expect(await count()).toBe(before);
 });
 
-test.concurrent('a message that fails on its own is retried soon and recorded once after its last attempt', async () => {
+test.concurrent('a message that fails on its own is retried soon and recorded once after its last attempt', {
+  tags: ['slow'],
+}, async () => {
   const { name, next, send } = await openQueue();
   await send({ ...work, intent: 'broken' });
   for (let attempt = 1; attempt <= engineConsume.MAX_ATTEMPTS; attempt += 1)

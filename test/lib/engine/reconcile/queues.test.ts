@@ -64,7 +64,7 @@ test('work of a former part goes to a part that exists', () => {
   ]);
 });
 
-test('work goes to the account of its partition, the same part in each', async () => {
+test('work goes to the account of its partition, the same part in each', { tags: ['slow'] }, async () => {
   const accounts = ['first', 'second'].map((name) => ({ name, ...createMemoryStorage({ account: name }) }));
   const several = storageAccounts.openStorage({ accounts });
   await storageTables.provision(several, { tables: [storageSlots.SYSTEM_TABLE], queues: partNames(2), containers: [] });

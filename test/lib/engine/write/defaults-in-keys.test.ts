@@ -49,6 +49,6 @@ test('a constant default in a key costs no transaction', async () => {
   expect(expected).toBeLessThanOrEqual(2);
 });
 
-test('a generated default in a key is recorded', async () => {
+test('a generated default in a key is recorded', { tags: ['slow'] }, async () => {
   for (const name of ['made', 'tested']) expect(await putAll(name, {}), name).toBeGreaterThan(200);
 });

@@ -408,7 +408,9 @@ describe('an atomic batch', () => {
     });
   });
 
-  test('is done as a whole or not at all after a crash at any storage call, and its indexes follow', async () => {
+  test('is done as a whole or not at all after a crash at any storage call, and its indexes follow', {
+    tags: ['slow'],
+  }, async () => {
     const prepare = async () => {
       const a = newPartition();
       const ofEach = (each: string) => ({ a, id: each, text: `t${each}`, group: 'g' });

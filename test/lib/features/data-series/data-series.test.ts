@@ -225,34 +225,38 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
     await tryFaults(play, { faults: [fault], moreCallsThan: isWide ? 2 : 1 });
   });
 
-  test.each(FAULTS)('is deleted as a whole or not at all: %s at any storage call', async (fault) => {
-    for (const conditions of [{}, { ifMatch: 'current' }]) {
-      const play = async ({ label, client }: FaultTrial) => {
-        const key = newKey();
-        await featureSeries.setCounts(engine, entity, key, both(1));
-        const unlucky = engineThrough(client);
-        const current = 'ifMatch' in conditions ? { ifMatch: await etagOf(key) } : {};
-        const outcome = await outcomeOf(featureSeries.deleteSeries(unlucky, entity, key, current));
-        const found = await read(key);
-        // A delete without an ETag is sent once.
-        const isSentOnce = !('ifMatch' in conditions) && ['server error', 'reset', 'reply lost'].includes(fault);
-        expect(['done', isSentOnce ? 'storage-unavailable' : 'dead'], label).toContain(outcome);
-        if (outcome === 'done' || found === undefined) expect(found).toBeUndefined();
-        else expect(found.counts).toEqual([1, 1]);
-        // A tombstone that a crash left changes nothing.
-        if (found) return;
-        expect(await outcomeOf(featureSeries.deleteSeries(engine, entity, key))).toBe('not-found');
-        expect(await outcomeOf(featureSeries.setCounts(engine, entity, key, both(4), { ifMatch: '*' }))).toBe(
-          'etag-mismatch',
-        );
-        expect(await featureSeries.increment(engine, entity, key, { slot: high, by: 3 })).toBe(3);
-        expect((await read(key))?.counts).toEqual([0, 3]);
-        await featureSeries.deleteSeries(engine, entity, key, { ifMatch: await etagOf(key) });
-        expect(await read(key)).toBeUndefined();
-      };
-      await tryFaults(play, { faults: [fault], moreCallsThan: isWide ? 2 : 1 });
-    }
-  });
+  test.each(FAULTS)(
+    'is deleted as a whole or not at all: %s at any storage call',
+    { tags: ['slow'] },
+    async (fault) => {
+      for (const conditions of [{}, { ifMatch: 'current' }]) {
+        const play = async ({ label, client }: FaultTrial) => {
+          const key = newKey();
+          await featureSeries.setCounts(engine, entity, key, both(1));
+          const unlucky = engineThrough(client);
+          const current = 'ifMatch' in conditions ? { ifMatch: await etagOf(key) } : {};
+          const outcome = await outcomeOf(featureSeries.deleteSeries(unlucky, entity, key, current));
+          const found = await read(key);
+          // A delete without an ETag is sent once.
+          const isSentOnce = !('ifMatch' in conditions) && ['server error', 'reset', 'reply lost'].includes(fault);
+          expect(['done', isSentOnce ? 'storage-unavailable' : 'dead'], label).toContain(outcome);
+          if (outcome === 'done' || found === undefined) expect(found).toBeUndefined();
+          else expect(found.counts).toEqual([1, 1]);
+          // A tombstone that a crash left changes nothing.
+          if (found) return;
+          expect(await outcomeOf(featureSeries.deleteSeries(engine, entity, key))).toBe('not-found');
+          expect(await outcomeOf(featureSeries.setCounts(engine, entity, key, both(4), { ifMatch: '*' }))).toBe(
+            'etag-mismatch',
+          );
+          expect(await featureSeries.increment(engine, entity, key, { slot: high, by: 3 })).toBe(3);
+          expect((await read(key))?.counts).toEqual([0, 3]);
+          await featureSeries.deleteSeries(engine, entity, key, { ifMatch: await etagOf(key) });
+          expect(await read(key)).toBeUndefined();
+        };
+        await tryFaults(play, { faults: [fault], moreCallsThan: isWide ? 2 : 1 });
+      }
+    },
+  );
 
   test('is not changed under an ETag if a count was added before the transaction, and loses no count', async () => {
     // The reads, and then the transaction.

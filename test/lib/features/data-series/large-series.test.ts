@@ -139,7 +139,7 @@ describe('a series with more slots than its row holds', () => {
     );
   });
 
-  test('counts every increment of several processes while it outgrows its row', async () => {
+  test('counts every increment of several processes while it outgrows its row', { tags: ['slow'] }, async () => {
     const key = newKey();
     await set(key, counts(0, FULL - 5, 1));
     const processes = Array.from({ length: 4 }, () =>
@@ -156,7 +156,7 @@ describe('a series with more slots than its row holds', () => {
     expect(stored).toEqual([named]);
   });
 
-  test('is charted and has an ETag like any other', async () => {
+  test('is charted and has an ETag like any other', { tags: ['slow'] }, async () => {
     const key = newKey();
     await set(key, counts(0, 86_400, 1));
     await set(key, slots({ [LAST]: 4 }));
@@ -207,6 +207,7 @@ describe('a change that writes a new blob', () => {
 
   test.each(CHANGES.flatMap((change) => FAULTS.map((fault) => [change[0], fault, change] as const)))(
     'by %s happens once or not at all: %s at any storage call',
+    { tags: ['slow'] },
     async (_name, fault, [, calls, change, by]) => {
       const play = async ({ label, client }: FaultTrial) => {
         const key = await newFull();

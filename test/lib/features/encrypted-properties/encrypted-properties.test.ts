@@ -63,7 +63,7 @@ describe('the stored form of a ciphertext', () => {
   });
 });
 
-test('cached data keys retain no larger buffers', async () => {
+test('cached data keys retain no larger buffers', { tags: ['slow'] }, async () => {
   const SECRETS = 300;
   const pools: WeakRef<ArrayBufferLike>[] = [];
   const keys: KeyRing = {

@@ -247,6 +247,7 @@ describe('an entity whose instant has passed', () => {
 
   test.each(['invitations', 'sessions'])(
     'makes room for one create only, whenever another one comes between: %s',
+    { tags: ['slow'] },
     async (name) => {
       const entity = name === 'sessions' ? sessions : invitations;
       const set = async () => {
@@ -307,6 +308,7 @@ describe('an entity whose instant has passed', () => {
 
   test.each(['created again', 'deleted by the timer'])(
     'is %s with any fault, and nothing is left over',
+    { tags: ['slow'] },
     async (way) => {
       const group = `Faults ${way}`;
       await tryFaults(
@@ -351,7 +353,7 @@ test('an entity without an instant never expires, and one in another form expire
 });
 
 describe('the timer', () => {
-  test('deletes what is due, whatever the day, and reads nothing that is due later', async () => {
+  test('deletes what is due, whatever the day, and reads nothing that is due later', { tags: ['slow'] }, async () => {
     await expire(later(1_000 * 24 * HOUR));
     await world.settle();
     // In the form of the other side of the world, where it is tomorrow.

@@ -332,7 +332,7 @@ describe('a run', () => {
         (row) => JSON.stringify(row).includes(`${team}_`) || row.partitionKey === team,
       );
 
-    test('leaves nothing behind after any fault', async () => {
+    test('leaves nothing behind after any fault', { tags: ['slow'] }, async () => {
       await tryFaults(
         async ({ client, timing, label }) => {
           const { team, consume } = await begin();
@@ -345,7 +345,7 @@ describe('a run', () => {
       );
     });
 
-    test('keeps a memo that is created again at any call, and its entry', async () => {
+    test('keeps a memo that is created again at any call, and its entry', { tags: ['slow'] }, async () => {
       await tryInterruptions(
         world,
         async () => {

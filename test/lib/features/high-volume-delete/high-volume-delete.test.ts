@@ -85,7 +85,9 @@ describe('rows of many days', () => {
       await expect(write(offset, 0)).rejects.toMatchObject({ code: 'invalid-input', field: 'at' });
   });
 
-  test('are read in order, page by page and once each, even if the tables of some days do not exist', async () => {
+  test('are read in order, page by page and once each, even if the tables of some days do not exist', {
+    tags: ['slow'],
+  }, async () => {
     const written: string[] = [];
     for (const offset of [-50, -20, -19, -1, 0])
       for (const minute of [0, 1, 2]) written.push(String((await write(offset, minute)).values.at));

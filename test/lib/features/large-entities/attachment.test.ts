@@ -19,7 +19,7 @@ const FIRST_BYTES = {
   'video/MP1S': '000001ba21',
 };
 
-test('accepts an uploaded file of every type that a declaration can list', async () => {
+test('accepts an uploaded file of every type that a declaration can list', { tags: ['slow'] }, async () => {
   const { papers } = deploy(
     defineEntity('papers', {
       schema: z.object({ shelf: z.string(), paperId: z.string() }),

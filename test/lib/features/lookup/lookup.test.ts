@@ -104,7 +104,9 @@ test('a failed read is not kept, and concurrent callers share one read', async (
   expect(new Set(lists).size).toBe(1);
 });
 
-test('a list over the limit is not kept: it is paged over HTTP and rejected elsewhere', async () => {
+test('a list over the limit is not kept: it is paged over HTTP and rejected elsewhere', {
+  tags: ['slow'],
+}, async () => {
   const { store } = instance();
   const engine = engineCore.createEngine(storageAccounts.openStorage({ connectionString }, prefix));
   const app = testApp(import.meta.url, { engine, entities: model.list });

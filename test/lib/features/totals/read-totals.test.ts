@@ -8,7 +8,7 @@ import { engineCore } from '../../../kit/engine.ts';
 import { storageAccounts, storageRows, storageTables } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
 
-test('a page of many buckets has fewer groups, and no group is lost', async () => {
+test('a page of many buckets has fewer groups, and no group is lost', { tags: ['slow'] }, async () => {
   const things = defineEntity('things', {
     schema: z.object({ id: z.string().min(1), day: z.string().min(1) }),
     table: 'things',
