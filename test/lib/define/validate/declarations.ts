@@ -129,14 +129,27 @@ export const keeping = (per: string, at: z.ZodType, span?: object) =>
     span,
   });
 
-/** A model that is rejected, or what its only entity has, and a part of the error message. */
-export type Rejected = readonly [title: string, model: Parts | (() => unknown), sentence: RegExp];
+/**
+ * A model that is rejected, or what its only entity has; a part of the error message; and how many errors the message has, because a model
+ * must not be rejected for what is right: one if left out.
+ */
+export type Rejected = readonly [
+  title: string,
+  model: Parts | (() => unknown),
+  sentence: RegExp,
+  errors?: number | undefined,
+];
 
 export function testRejections(rejected: readonly Rejected[]): void {
   describe('rejects a model with a message:', () => {
-    test.each(rejected)('%s', (_, model, sentence) => {
+    const cases = rejected.map(([title, model, sentence, errors = 1]) => [title, { model, sentence, errors }] as const);
+    test.each(cases)('%s', (_, { model, sentence, errors }) => {
       const build = typeof model === 'function' ? model : () => load(entity('things', model));
       expect(build).toThrow(sentence);
+      // Other messages than that of a model are of the first error.
+      expect(build).toThrow(
+        new RegExp(`^(The model is not valid\\.(\\n.+){${errors}}|(?!The model is not valid)[^]+)$`),
+      );
     });
   });
 }

@@ -81,11 +81,12 @@ testRejections([
         { partition: 'things_{id}', row: '{city}' },
         { archive: { table: 'oldthings' } },
         /its archived row at the former key \(things_\{id\} \/ \{city\}\) can have the same key as its archived row/,
+        2,
       ],
     ] as const
-  ).map(([what, former, over, message]): Rejected => {
+  ).map(([what, former, over, message, errors]): Rejected => {
     const key = { partition: '{city}', row: 'things_{id}', former };
-    return [`a former key ${what}`, { key, ...over }, message];
+    return [`a former key ${what}`, { key, ...over }, message, errors];
   }),
   [
     'a former key of an entity from which others copy',
@@ -94,6 +95,7 @@ testRejections([
         ...copying({ key: { partition: '{city}', row: 'things_{id}', former: { partition: '{id}', row: '{city}' } } }),
       ),
     /an entity that is copied from cannot get another key by key\.former/,
+    2,
   ],
   [
     'a former key of an entity that copies fields and is found by its key',
@@ -113,6 +115,7 @@ testRejections([
     'an encrypted field in the key',
     { encrypted: ['id'] },
     /the encrypted field "id" is in the key in plain text\. Remove it from encrypted, or from the key/,
+    2,
   ],
   [
     'a restricted field in the key',
@@ -150,6 +153,7 @@ testRejections([
     'an index with an unknown settle',
     { indexes: { name: byName({ settle: 'later' }) } },
     /the index "name" has settle "later"\. Use "inline" or "queue"/,
+    2,
   ],
   [
     'a unique index that is left to the queue',
@@ -236,6 +240,7 @@ testRejections([
         entity('dogs', { row: 'dog_{id}', indexes: { name: intraPartitionIndex({ row: '{name}' }) } }),
       ),
     /the rows of its index "name" \(\{city\} \/ \{name\}\) can have the same key as its row/,
+    2,
   ],
   [
     'a list that can have the key of an entity',
@@ -245,6 +250,7 @@ testRejections([
         entity('dogs', { row: 'dog_{id}', indexes: { name: indexEntity({ row: '{name}', holds: '{id}' }) } }),
       ),
     /the rows of its index "name"/,
+    2,
   ],
   [
     'a list in the partition that leaves out a field of the row key',
@@ -292,6 +298,7 @@ testRejections([
     'an index in a table of another entity',
     () => load(entity('cats'), entity('dogs', { table: 'dogs', indexes: { name: byName({ table: 'things' }) } })),
     /its table "things", of an index, an archive or a pattern, is used by "cats"/,
+    2,
   ],
   [
     'a key that the route of an index hides',

@@ -44,7 +44,7 @@ testRejections([
         new RegExp(`Entity "things": the table name "${table}" is reserved. Choose a name other than .*`),
       ],
     ),
-  ['a table named operations', { table: 'operations' }, /"things": the table name "operations" is reserved/],
+  ['a table named operations', { table: 'operations' }, /"things": the table name "operations" is reserved/, 2],
   [
     'a table whose name could be a day of the table "operations"',
     { table: 'operations20261120' },
@@ -175,5 +175,6 @@ testRejections([
     'index names that differ only in the case of an inner letter',
     { indexes: { byName: byName(), byname: byName({ table: 'othernames' }) } },
     /Route \/api\/things\/by\//,
+    2,
   ],
 ]);

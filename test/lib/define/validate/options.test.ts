@@ -1,3 +1,4 @@
+import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { interPartitionIndex, intraPartitionIndex, subject, type Values } from '../../../../lib/index.ts';
 import {
@@ -63,6 +64,7 @@ testRejections([
       return load(things, entity('towns', { schema, row: 'town', counts, indexes, lookup: { index: 'all' } }));
     },
     /"towns": lookup reads the index "all", whose copies have "many", which changes with another entity/,
+    2,
   ],
   ...[0, 1.5, 3_601].map(
     (maxAge): Rejected => [
@@ -92,9 +94,12 @@ testRejections([
         { city: () => 'x' },
         { access: { ...access, set: { city: subject() } } },
         /access\.set names "city", which has a default \(defaults\)\. Remove one of them/,
+        2,
       ],
     ] as const
-  ).map(([title, defaults, over, error]): Rejected => [`a default ${title}`, { defaults, ...over }, error]),
+  ).map(
+    ([title, defaults, over, error, errors]): Rejected => [`a default ${title}`, { defaults, ...over }, error, errors],
+  ),
   ['a compressed field that is not large', { compressed: ['name'] }, /compressed field "name" is not in large/],
   ['a tier that does not exist', withPhoto({ tier: 'warm' }), /"photo" has the tier "warm"\. Use cool or cold/],
   ['coolAfterDays 0', withPhoto({ coolAfterDays: 0 }), /"photo" has coolAfterDays 0\. Use a whole number from 1/],
@@ -111,6 +116,24 @@ testRejections([
         entity('others', { table: 'others', ...withPhoto({ coolAfterDays: 60 }) }),
       ),
     /"photo" has coolAfterDays 30, and another attachment in its container "photos" has not/,
+    2,
+  ],
+  ...[1.5, 3_651].map(
+    (coolAfterDays): Rejected => [
+      `coolAfterDays ${coolAfterDays}`,
+      withPhoto({ coolAfterDays }),
+      /"photo" has coolAfterDays [\d.]+\. Use a whole number from 1 to 3650/,
+    ],
+  ),
+  [
+    'a file that may be kept for more than a year',
+    withPhoto({ maxAge: 31_536_001 }),
+    /the attachment "photo" has maxAge 31536001\. Use a whole number of seconds/,
+  ],
+  [
+    'a period of an entity that moves',
+    ofPeriods({}, { movable: ['city'] }),
+    /an entity with a period cannot use movable, because its tables are dropped as a whole/,
   ],
   [
     'periods that are kept for -1 days',
@@ -182,6 +205,7 @@ testRejections([
         ),
       ),
     /"logouts": a table for a day could have the name of the table "logins" of "logins"/,
+    2,
   ],
   [
     'a version without an upgrade from the previous one',
@@ -211,6 +235,7 @@ testRejections([
     'slots with the name of a key field',
     () => load(series({ name: 'id', first: 0, last: 4 })),
     /has the parameter "id" twice/,
+    2,
   ],
   [
     'a span over a field that is not in the key',
@@ -271,3 +296,25 @@ testRejections([
     /Entity "hours": "period.archiveTo" is not an option. Use per, field, keep./,
   ],
 ]);
+
+test.each(
+  Object.entries({
+    'a lookup that is kept for a second': { indexes: { all: allThings() }, lookup: { index: 'all', maxAge: 1 } },
+    'a lookup that is kept for an hour': { indexes: { all: allThings() }, lookup: { index: 'all', maxAge: 3_600 } },
+    'a day of a period': ofPeriods({ keep: 1 }),
+    'a hundred years of days': ofPeriods({ keep: 36_500 }),
+    'a hundred years of months': ofPeriods({ per: 'month', keep: 1_200 }),
+    'a hundred years': ofPeriods({ per: 'year', keep: 100 }),
+    'files beside a period without an archive': ofPeriods({}, { attachments: { photo } }),
+    'files of one byte': withPhoto({ maxBytes: 1 }),
+    'the largest files': withPhoto({ maxBytes: 104_857_600 }),
+    'files that nobody may keep': withPhoto({ maxAge: 0 }),
+    'files that may be kept for a year': withPhoto({ maxAge: 31_536_000 }),
+    'files that are cool after a day': withPhoto({ coolAfterDays: 1 }),
+    'files that are cool after ten years': withPhoto({ coolAfterDays: 3_650 }),
+    'an expiry after a day': { expiry: { days: 1, clock: 'day' } },
+    'an expiry after a hundred years': { expiry: { days: 36_500, clock: 'day' } },
+  } satisfies Record<string, Parts>),
+)('accepts the limits of options: %s', (_, parts) => {
+  expect(load(entity('things', parts))).not.toEqual([]);
+});

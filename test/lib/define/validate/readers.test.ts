@@ -72,6 +72,7 @@ testRejections([
       access: { ...access, restricted: { day: ['hr'] } },
     },
     /the encrypted field "day" is in the totals "perCity" in plain text\. Remove it from encrypted, or from the totals/,
+    2,
   ],
 ]);
 

@@ -347,7 +347,8 @@ test('an entity without an instant never expires, and one in another form expire
   for (const one of forms) await engineWrite.createEntity(world.engine, invitations, one);
   const foundAt = (milliseconds: number) =>
     Promise.all(forms.map((one) => found(engineRead.readEntity(later(milliseconds), invitations, one))));
-  expect(await foundAt(HOUR - 2_000)).toEqual(['found', 'found']);
+  // A busy machine takes seconds until the read.
+  expect(await foundAt(HOUR - 60_000)).toEqual(['found', 'found']);
   expect(await foundAt(HOUR + 2_000)).toEqual(['found', 'not-found']);
   expect(await foundAt(1_000 * 24 * HOUR)).toEqual(['found', 'not-found']);
 });
@@ -438,6 +439,7 @@ testRejections([
         }),
       ),
     /the index "c" copies no "at"/,
+    2,
   ],
   [
     'an instant in a row of its own',

@@ -516,7 +516,12 @@ testRejections(
       ['a fraction of a day', { days: 0.5, clock: 'day' }, /expiry\.days is 0\.5/],
       ['zero days', { days: 0, clock: 'day' }, /expiry\.days is 0/],
       ['a clock that is not a date', { days: 1, clock: 'name' }, /is not a date/],
-      ['a clock in the key', { days: 1, clock: 'id' }, /is set by the engine \(expiry\)/],
+      ['a clock in the key', { days: 1, clock: 'id' }, /is set by the engine \(expiry\)/, 2],
+      [
+        'more than a hundred years',
+        { days: 36_501, clock: 'day' },
+        /expiry\.days is 36501\. Use a whole number of days from 1/,
+      ],
     ] as const
-  ).map(([title, expiry, sentence]) => [`an expiry with ${title}`, { expiry }, sentence]),
+  ).map(([title, expiry, sentence, errors]) => [`an expiry with ${title}`, { expiry }, sentence, errors]),
 );
