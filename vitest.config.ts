@@ -53,7 +53,7 @@ export default defineConfig({
     ],
     // What takes more than about half a second of processor time. `npm test` leaves it to `npm run test:storage`.
     tags: [{ name: 'slow' }],
-    // A process for each file would load the SDKs 250 times.
+    // A process for each file would load the SDKs 350 times.
     isolate: false,
     reporters: ['default', new Slowest()],
     // Many tests wait for the emulator, for processes that they start, and for time limits.

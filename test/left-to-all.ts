@@ -1,6 +1,6 @@
 /**
- * The files that start processes or browsers, send each request as each role, or take a fixed time, and so take longest. `npm test` leaves
- * them to `npm run test:storage`.
+ * The files that start processes or browsers, need the emulator, send each request as each role, or take a fixed time, and so take longest.
+ * `npm test` leaves them to `npm run test:storage`.
  */
 const LEFT = [
   'examples/directory/changing-a-key',
@@ -16,6 +16,7 @@ const LEFT = [
   'test/local/commands/smoke',
   'test/local/commands/walk',
   'test/local/host/main',
+  'test/local/host/queue-listener',
   'test/protocol/killing-the-host-in-a-transfer',
   'test/protocol/killing-the-host-in-a-write',
   'test/protocol/moving-beside-walks',
@@ -37,7 +38,11 @@ const LEFT = [
   'test/scenarios/series-in-the-console',
   'test/scenarios/transfers-in-the-console',
   'test/scenarios/trying-the-api-in-a-browser',
+  'test/scenarios/tracing-a-write',
   'test/scenarios/typed-client-docs',
+  'test/storage-contract/blobs',
+  'test/storage-contract/queues',
+  'test/storage-contract/tables',
 ].map((path) => `${path}.test.ts`);
 
 /** True if `npm test` does not run the file. */

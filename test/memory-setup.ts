@@ -1,10 +1,10 @@
 import { vi } from 'vitest';
-import { startMemoryServer } from './memory-server.ts';
+import type { MemoryServer } from './memory-server.ts';
 import { shortcut } from './memory-shortcut.ts';
 
-/** Before each test file: a process starts the server of its accounts for its first one. */
-const kept = globalThis as { memoryServer?: Awaited<ReturnType<typeof startMemoryServer>> };
-kept.memoryServer ??= await startMemoryServer();
+/** Before each test file: a process loads and starts the server of its accounts for its first one. */
+const kept = globalThis as { memoryServer?: MemoryServer };
+kept.memoryServer ??= await (await import('./memory-server.ts')).startMemoryServer();
 
 /** The SDKs take a short cut; what sends requests by itself uses the server. */
 vi.mock('@azure/core-rest-pipeline', async (original) => {

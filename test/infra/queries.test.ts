@@ -26,12 +26,16 @@ describe('the query of an alert', () => {
   });
 
   // Queries are deployed without validation, because the tables come later: a query with an error would never fire.
-  test.each(rules)('$name has no error and returns a number as measure and its dimensions', ({ query, dimensions }) => {
-    const { errors, columns } = readQuery(query);
-    expect(errors).toEqual([]);
-    expect(columns.get('measure')).toMatch(/^(int|long|real)$/);
-    for (const dimension of dimensions) expect(columns.get(dimension)).toBe('string');
-  });
+  test.each(rules)(
+    '$name has no error and returns a number as measure and its dimensions',
+    { tags: ['slow'] },
+    ({ query, dimensions }) => {
+      const { errors, columns } = readQuery(query);
+      expect(errors).toEqual([]);
+      expect(columns.get('measure')).toMatch(/^(int|long|real)$/);
+      for (const dimension of dimensions) expect(columns.get(dimension)).toBe('string');
+    },
+  );
 });
 
 describe('before the first telemetry', () => {

@@ -180,7 +180,7 @@ describe.each(['archive', 'move'] as const)('in the middle of an %s', (operation
     expect(calls).toBeGreaterThan(10);
   });
 
-  test('a change by a caller is transferred too, or rejected', async () => {
+  test('a change by a caller is transferred too, or rejected', { tags: ['slow'] }, async () => {
     await interruptEverywhere(
       operation,
       (one) => engineWrite.patchEntity(engine, employees, one, { phone: '5', email: `p${one.email}` }),

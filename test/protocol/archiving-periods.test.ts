@@ -205,7 +205,9 @@ describe('an archive', () => {
     expect(await featureUpkeep.listPeriodArchives(world.storage)).toMatchObject([{ part: 1, rows: 5 }]);
   });
 
-  test('is begun again if the table was created again meanwhile, or if its period is kept again', async () => {
+  test('is begun again if the table was created again meanwhile, or if its period is kept again', {
+    tags: ['slow'],
+  }, async () => {
     await writeLong(3);
     await rollUntil(2);
     await storageTables.dropTable(world.storage, TABLE);
@@ -294,7 +296,7 @@ describe('an archive', () => {
     );
   });
 
-  test('is written once by concurrent runs, whichever is faster', async () => {
+  test('is written once by concurrent runs, whichever is faster', { tags: ['slow'] }, async () => {
     const rounds = 5;
     for (let round = 0; round < rounds; round += 1) {
       await afterEachRound();

@@ -60,7 +60,7 @@ describe('a fan-out that races', () => {
     });
   });
 
-  test('with a change of a receiver keeps both', async () => {
+  test('with a change of a receiver keeps both', { tags: ['slow'] }, async () => {
     const all: Values[] = [];
     await everywhere(WHAT, async () => {
       const { team, player } = await found();

@@ -69,7 +69,7 @@ describe('an entity with copies of fields of another one', () => {
     expect(await outcomeOf(create(players, { ...player('2'), teamTitle: 'Mine' }))).toBe('invalid-input');
   });
 
-  test('has no copies without a source, and gets them when the source is created', async () => {
+  test('has no copies without a source, and gets them when the source is created', { tags: ['slow'] }, async () => {
     const id = randomUUID();
     await create(players, { team: id, playerId: '1', clubId: id });
     expect(await playerOf({ team: id, playerId: '1' })).toEqual({ team: id, playerId: '1', clubId: id });
@@ -165,7 +165,9 @@ describe('a change of the source', () => {
     await world.settle();
   });
 
-  test('costs four transactions for a hundred entities, and two for each hundred in the last pass', async () => {
+  test('costs four transactions for a hundred entities, and two for each hundred in the last pass', {
+    tags: ['slow'],
+  }, async () => {
     const { club } = await found();
     await storeFans(club.clubId, 300);
     await patch(clubs, club, { clubName: 'Measured' });

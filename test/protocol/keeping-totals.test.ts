@@ -108,7 +108,7 @@ describe('totals', () => {
     await agree();
   });
 
-  test('stay exact whatever is added and taken away', async () => {
+  test('stay exact whatever is added and taken away', { tags: ['slow'] }, async () => {
     const amounts = [0.1, 0.2, 0.3, 1e16, 1e-7, -1e16, 1.005];
     const all = amounts.map((amount) => sale({ branch: 'Thun', amount }));
     for (const one of all) await create(one);
@@ -201,7 +201,7 @@ async function changed() {
 }
 
 describe('a reconciler', () => {
-  test('that dies at any call leaves its work to the next', async () => {
+  test('that dies at any call leaves its work to the next', { tags: ['slow'] }, async () => {
     await tryFaults(
       async ({ client }) => {
         const { intent } = await changed();

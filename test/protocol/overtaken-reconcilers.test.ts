@@ -98,7 +98,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer that claims the value again does not delete the claim', async () => {
+  test('by a writer that claims the value again does not delete the claim', { tags: ['slow'] }, async () => {
     const takenBack: Values[] = [];
     await overtakeReconciler(async (one) => {
       await patch(one, { email: one.email });
@@ -301,7 +301,9 @@ describe('a writer that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by another writer during a repair or the building of an index leaves no finding', async () => {
+  test('by another writer during a repair or the building of an index leaves no finding', {
+    tags: ['slow'],
+  }, async () => {
     await everywhere(async () => {
       const one = somebody();
       const department = `Repaired${one.employeeId}`;

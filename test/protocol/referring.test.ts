@@ -366,7 +366,7 @@ describe('a write that refers to an entity and a delete of it', () => {
     return outcomes;
   }
 
-  test('never both succeed in one partition, where the check is exact', async () => {
+  test('never both succeed in one partition, where the check is exact', { tags: ['slow'] }, async () => {
     const outcomes = await race(async () => {
       const { site, gate } = await build();
       return {

@@ -357,7 +357,9 @@ test('from the command until its wait is over, entities can be read by key and b
   vi.restoreAllMocks();
 });
 
-test('a process looks again when it begins each transaction and after each read at the former key', async () => {
+test('a process looks again when it begins each transaction and after each read at the former key', {
+  tags: ['slow'],
+}, async () => {
   const one = reel();
   await engineWrite.createEntity(world.engine, before, one);
   await guard(after);
@@ -385,7 +387,7 @@ test('a process looks again when it begins each transaction and after each read 
   expect(await valuesOf(engine, after, one)).toEqual(one);
 });
 
-test('the command waits for the processes that write at the former key', async () => {
+test('the command waits for the processes that write at the former key', { tags: ['slow'] }, async () => {
   await engineWrite.createEntity(world.engine, before, reel());
   await guard(after);
   const began = Date.now();
@@ -760,7 +762,7 @@ test('rows in the partition of both keys follow, and counts stay, whenever the c
   );
 });
 
-test('rows in the partition of both keys come back from the middle of a move', async () => {
+test('rows in the partition of both keys come back from the middle of a move', { tags: ['slow'] }, async () => {
   const all: Values[] = ['red', 'green', 'blue'].map((color, at) => ({
     box: 'Back',
     id: `100${at}`,

@@ -751,7 +751,9 @@ test.concurrent.each([
   );
 });
 
-test('a process with the recorded model starts while any account is away, and another one needs all', async () => {
+test('a process with the recorded model starts while any account is away, and another one needs all', {
+  tags: ['slow'],
+}, async () => {
   const { open: openAll, stopped, requests } = createAccounts();
   const { engine } = await open(openAll());
   const start = (list: readonly Entity[] = entities) =>
@@ -800,7 +802,7 @@ test('issues no grant while the account of the revocations is away', async () =>
   }
 });
 
-test('continues a page in a new process while any account is away', async () => {
+test('continues a page in a new process while any account is away', { tags: ['slow'] }, async () => {
   const { open: openAll, stopped } = createAccounts();
   await open(openAll());
   const token = await engineRead.toContinuation(openAll(), 'a query', { row: 'r' });
@@ -813,7 +815,9 @@ test('continues a page in a new process while any account is away', async () => 
   }
 });
 
-test('a start after a changed model, or while entities begin to move to another key, finds no copy of before', async () => {
+test('a start after a changed model, or while entities begin to move to another key, finds no copy of before', {
+  tags: ['slow'],
+}, async () => {
   const { open: openAll, stopped } = createAccounts();
   const { engine } = await open(openAll());
   const owner = (await storageSlots.ownerOf(engine.storage, 'model')) as Account;

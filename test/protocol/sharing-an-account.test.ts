@@ -112,7 +112,7 @@ test('the same entity in each app has its own values, unique index rows and mess
   }
 });
 
-test('an archive and a delete in one app leave the entity of the others', async () => {
+test('an archive and a delete in one app leave the entity of the others', { tags: ['slow'] }, async () => {
   const [archived, deleted] = [somebody({ department: 'Left' }), somebody({ department: 'Left' })];
   const there = (one: Values) => async (world: World) =>
     (await engineRead.readEntity(world.engine, employees, one)).values;

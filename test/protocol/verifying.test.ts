@@ -214,7 +214,7 @@ describe('a consistency check', () => {
     await world.settle();
   });
 
-  test('restores a lost list, so that rejected writes succeed again', async () => {
+  test('restores a lost list, so that rejected writes succeed again', { tags: ['slow'] }, async () => {
     const one = await hire({ department: 'Lost' });
     await world.settle();
     await table('employees').updateEntity(lostList('Lost', `lastname_${one.lastName}`), 'Replace');
@@ -291,7 +291,9 @@ describe('a consistency check', () => {
     await table('formeremployees').deleteEntity(keys.partitionKey, keys.rowKey);
   });
 
-  test('reports a row that no key leads to, and repairs its index entries once the row is deleted', async () => {
+  test('reports a row that no key leads to, and repairs its index entries once the row is deleted', {
+    tags: ['slow'],
+  }, async () => {
     const one = { office: 'Oslo', holder: 'Ann', badge: 'B7', floor: '7' };
     await engineWrite.createEntity(world.engine, badges, one);
     await world.settle();

@@ -85,7 +85,7 @@ describe('an entity of 2,000 fields', { tags: ['slow'] }, () => {
   });
 });
 
-describe('an entity of 3 MB', () => {
+describe('an entity of 3 MB', { tags: ['slow'] }, () => {
   const one = { plant: 'Large', testId: 'large', ...numbered(100, LONG) };
 
   test('is written, read and changed at the same cost', async () => {
@@ -104,7 +104,7 @@ describe('an entity of 3 MB', () => {
     expect(await whole(one, plaintests)).toEqual({ ...one, m90: 'short' });
   });
 
-  test('is listed page by page, also if a filter leaves out what a page holds', { tags: ['slow'] }, async () => {
+  test('is listed page by page, also if a filter leaves out what a page holds', async () => {
     const others = ['a', 'b', 'z'].map((testId) => ({ ...one, testId }));
     for (const other of others) await create(other, plaintests);
     const list = (filter: Values, select?: string[]) => {
@@ -144,7 +144,7 @@ describe('a read', () => {
     );
   });
 
-  test('includes children in the same query', async () => {
+  test('includes children in the same query', { tags: ['slow'] }, async () => {
     const one = tested({ plant: 'Children' });
     await create(one);
     await create(tested({ plant: 'Children', testId: `${one.testId} 2` }));
@@ -311,7 +311,7 @@ describe('references', () => {
   });
   const { tools, uses } = deploy(declaredTools, declaredUses);
 
-  test('lead from a field of a further row to a field of a further row', async () => {
+  test('lead from a field of a further row to a field of a further row', { tags: ['slow'] }, async () => {
     const own = await openWorld(import.meta.url, [tools, uses]);
     const tool = { toolId: 'T', ...numbered(299, 'x'), m300: 'code' };
     const use = { useId: 'U', ...numbered(299, 'x'), m300: 'code' };

@@ -37,7 +37,7 @@ describe('an employee over HTTP', () => {
     expect(again).toMatchObject({ status: 304, body: '' });
   });
 
-  test('is replaced and patched only with its current ETag', async () => {
+  test('is replaced and patched only with its current ETag', { tags: ['slow'] }, async () => {
     const { values, path, etag } = await hire();
     const replaced = await hr('PUT', path, { body: { ...values, phone: '1' }, headers: { 'if-match': etag } });
     expect(replaced).toMatchObject({ status: 200, body: { ...values, phone: '1' } });
@@ -356,7 +356,7 @@ describe('the delete of an employee with more reviews than a transaction has row
 });
 
 describe('an archive and a move', () => {
-  test('remove an employee from every index and add it to the new ones', async () => {
+  test('remove an employee from every index and add it to the new ones', { tags: ['slow'] }, async () => {
     const { values, path } = await hire({ lastName: 'Leaver' });
     const asked = await hr('POST', `${path}/archive`);
     expect(asked).toMatchObject({ status: 202, body: { operation: 'archive', status: 'running' } });

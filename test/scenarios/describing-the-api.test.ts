@@ -52,7 +52,7 @@ test('compresses the files of the console', async () => {
   expect(headers).toMatchObject({ 'content-encoding': 'br', vary: 'Accept-Encoding, Origin' });
 });
 
-test('describes the operations of one tag', async () => {
+test('describes the operations of one tag', { tags: ['slow'] }, async () => {
   const operationsOf = async (path: string) => {
     const { paths } = JSON.parse(String((await ask(path)).bytes));
     return Object.values<Record<string, { tags?: string[] }>>(paths).flatMap((methods) => Object.values(methods));

@@ -304,7 +304,7 @@ test('a lost photo or text returns a problem, hides nothing else, and can be wri
 });
 
 describe('a secret over HTTP', () => {
-  test('is returned on every route to callers with the role, and omitted for others', async () => {
+  test('is returned on every route to callers with the role, and omitted for others', { tags: ['slow'] }, async () => {
     const ways = [
       path,
       '/api/employees/Pictured',
@@ -328,7 +328,9 @@ describe('a secret over HTTP', () => {
     expect((await hr('GET', '/api/employees/Pictured?nationalId=295847284')).status).toBe(400);
   });
 
-  test('returns a problem when it does not decrypt, and null in a list and in the response to a write', async () => {
+  test('returns a problem when it does not decrypt, and null in a list and in the response to a write', {
+    tags: ['slow'],
+  }, async () => {
     const bad = somebody({ department: 'Broken', nationalId: '1' });
     const good = somebody({ department: 'Broken', nationalId: '2' });
     for (const body of [bad, good]) await hr('POST', '/api/employees', { body });

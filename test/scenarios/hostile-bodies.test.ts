@@ -61,7 +61,7 @@ test('messages that are nested too deeply for the Functions library are recorded
   }
 });
 
-test('a clean-up of an index named like an inherited property returns 404', async () => {
+test('a clean-up of an index named like an inherited property returns 404', { tags: ['slow'] }, async () => {
   for (const name of ['constructor', 'toString', '__proto__'])
     expect((await product.as('operator')('POST', `/api/operations/clean-up/employees/${name}`)).status).toBe(404);
 });

@@ -230,7 +230,7 @@ describe('npm run import', () => {
     expect((await ask('DELETE', 'people/NO/e-1')).status).toBe(204);
   });
 
-  test('reports a file without rows', async () => {
+  test('reports a file without rows', { tags: ['slow'] }, async () => {
     const file = join(product.folder, 'header.csv');
     await writeFile(file, 'department,description\n');
     expect(await importing('departments', file)).toEqual({

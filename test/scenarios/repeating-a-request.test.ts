@@ -123,7 +123,7 @@ describe('a batch that is repeated', () => {
 });
 
 describe('other requests that are repeated', () => {
-  test('increment once, and start one archive operation', async () => {
+  test('increment once, and start one archive operation', { tags: ['slow'] }, async () => {
     const path = '/api/messagehours/000111/2026-11-20/9/increments';
     const add = keyed({ by: 5 });
     expect([(await hr('POST', path, add)).body, (await hr('POST', path, add)).body]).toEqual([

@@ -49,7 +49,7 @@ describe('a log tail', () => {
     });
   });
 
-  test('stores each claim under its own key', async () => {
+  test('stores each claim under its own key', { tags: ['slow'] }, async () => {
     const created = await hr('POST', '/api/expenses', { body: { employeeId: '000003', amount: 7, category: 'Hotel' } });
     const read = await hr('GET', created.headers.get('location') ?? '');
     expect(read).toMatchObject({ status: 200, body: created.body });
@@ -106,7 +106,7 @@ describe('door events', () => {
 });
 
 describe('a filter', () => {
-  test('compares any property of a partition, of any type', async () => {
+  test('compares any property of a partition, of any type', { tags: ['slow'] }, async () => {
     const department = "Filter's";
     const one = await create(
       'employees',
@@ -258,7 +258,7 @@ describe('a table scan', () => {
     expect((await operator('GET', '/api/operations/scan/logins')).status).toBe(404);
   });
 
-  test('fills a page with entities, although their partition has copies of them', async () => {
+  test('fills a page with entities, although their partition has copies of them', { tags: ['slow'] }, async () => {
     const department = '0 First';
     for (let count = 0; count < 10; count += 1) await create('employees', somebody({ department }));
     // The first page with a link creates or reads the signing secret, once per process.

@@ -176,7 +176,7 @@ describe('a page of an allowed origin', () => {
     expect(seen.missing).toMatchObject({ status: 404, body: { code: 'not-found' } });
   });
 
-  test('gets an error for what its grant does not allow', async () => {
+  test('gets an error for what its grant does not allow', { tags: ['slow'] }, async () => {
     const page = await open(allowed, 'reader');
     const refused = await page.evaluate(async (path) => {
       await submitExpense({ amount: 1, category: 'Meals' });
@@ -214,7 +214,7 @@ describe('the cache of a browser', () => {
     expect((await hr('POST', '/api/departments', { body: { department: 'Kept' } })).status).toBe(201);
   });
 
-  test('shows a caller no cached response of another caller', async () => {
+  test('shows a caller no cached response of another caller', { tags: ['slow'] }, async () => {
     const page = await open(allowed, 'hr');
     const tokens = { hr: await product.token('hr'), reader: await product.token('reader') };
     const bodies = await page.evaluate(
@@ -238,7 +238,7 @@ describe('the cache of a browser', () => {
     expect(bodies.nobody.status).toBe(401);
   });
 
-  test('returns a cached response to nobody without a token', async () => {
+  test('returns a cached response to nobody without a token', { tags: ['slow'] }, async () => {
     const page = await open(allowed, 'reader');
     const { kept, nobody } = await page.evaluate(async () => ({
       kept: await call('GET', '/api/departments/Kept'),

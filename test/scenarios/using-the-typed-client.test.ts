@@ -63,7 +63,7 @@ describe('entities', () => {
     await expect(client.employees.delete(key)).rejects.toMatchObject({ code: 'not-found', status: 404 });
   });
 
-  test('that exist are not created again, and the error has the one that does', async () => {
+  test('that exist are not created again, and the error has the one that does', { tags: ['slow'] }, async () => {
     const { client } = await clientOf('hr');
     const one = person();
     await client.employees.create(one);
@@ -233,7 +233,7 @@ describe('many entities', () => {
     expect(all.value?.items.map(({ currency }) => currency)).toEqual(['EUR', 'NOK']);
   });
 
-  test('are deleted by a range of their partition', async () => {
+  test('are deleted by a range of their partition', { tags: ['slow'] }, async () => {
     const { client } = await clientOf('hr');
     const department = 'Closing';
     const people = ['000101', '000102', '000205'].map((employeeId) => person({ department, employeeId }));

@@ -10,7 +10,7 @@ test('a seed determines the plan of a world', { tags: ['slow'] }, () => {
   expect(isDeepStrictEqual(planOf(8).events, plan.events)).toBe(false);
 });
 
-test('seeds differ in their models, processes, accounts and faults', () => {
+test('seeds differ in their models, processes, accounts and faults', { tags: ['slow'] }, () => {
   const plans = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1));
   const kinds = (of: (plan: (typeof plans)[number]) => unknown) =>
     new Set(plans.map((plan) => JSON.stringify(of(plan))));

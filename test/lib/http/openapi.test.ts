@@ -404,7 +404,7 @@ describe('a filter', () => {
     );
   });
 
-  test('by a comparison is described if it is accepted', () => {
+  test('by a comparison is described if it is accepted', { tags: ['slow'] }, () => {
     const lists = fc.array(values, { minLength: 1, maxLength: 3 }).map((all) => all.join(','));
     fc.assert(
       fc.property(fc.constantFrom(...fields), operators, fc.oneof(values, lists), (field, operator, value) => {

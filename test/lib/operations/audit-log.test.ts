@@ -230,7 +230,9 @@ describe('with a fault at any storage call', () => {
     );
   });
 
-  test('appends a block with an unknown outcome to a fresh blob again, and returns its change once', async () => {
+  test('appends a block with an unknown outcome to a fresh blob again, and returns its change once', {
+    tags: ['slow'],
+  }, async () => {
     const hour = newHour();
     let isLost = false;
     const httpClient: HttpClient = {

@@ -67,7 +67,9 @@ test('moves the rows of slots with their types, and back', { tags: ['slow'] }, a
   expect(await rowsIn(storage, 'second')).toEqual([]);
 });
 
-test('keeps the rows at the source until clients use it no more, by the clock of the service', async () => {
+test('keeps the rows at the source until clients use it no more, by the clock of the service', {
+  tags: ['slow'],
+}, async () => {
   const { storage, keys, slots } = await storageToMove(3);
   await moveSlots(storage, [{ slots, to: 'second' }], quick);
   const now = Date.now();
@@ -483,7 +485,9 @@ async function movedByFormerRelease() {
   return { open, storage, before };
 }
 
-test('brings what a move of an earlier release has left to its owner before the clean-up', async () => {
+test('brings what a move of an earlier release has left to its owner before the clean-up', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, before } = await movedByFormerRelease();
   expect(await contentsOf(open())).not.toHaveProperty('p1/~own_1999');
   await cleanUp(open(), quick);

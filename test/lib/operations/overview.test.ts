@@ -112,7 +112,7 @@ test.each(NAMES)('names %s, which is away, and tells of the others', async (name
   expect(unowned).toEqual([]);
 });
 
-test.each(NAMES)('lists the queues of the other accounts while %s is away', async (name) => {
+test.each(NAMES)('lists the queues of the other accounts while %s is away', { tags: ['slow'] }, async (name) => {
   const { storage, stopped } = await provisionAccounts();
   await storageTables.provision(storage, {
     tables: [],

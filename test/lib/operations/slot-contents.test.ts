@@ -50,7 +50,9 @@ test('moves the rows of tables that the model no longer has, and leaves those of
     expect((await storageRows.readRange(account, { table, partition: 'p0', from: '' })).rows).toHaveLength(count);
 });
 
-test('an operator of an older release moves what clients have written to a table of a newer one', async () => {
+test('an operator of an older release moves what clients have written to a table of a newer one', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, slots } = await storageToMove(1);
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
   const table = 'drafts';

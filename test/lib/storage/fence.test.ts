@@ -338,7 +338,7 @@ test('reads again only accounts that got slots during a scan, while slots are ha
   expect(requests.filter(({ method, url }) => method === 'GET' && /things/.test(url))).toHaveLength(3);
 });
 
-test('fills the page of a scan from which a hand-over has taken rows', async () => {
+test('fills the page of a scan from which a hand-over has taken rows', { tags: ['slow'] }, async () => {
   const keys = Array.from({ length: 20 }, (_, index) => `p${index}`);
   const { process, handedOver } = await handOverWhileScanned(keys, { isDeleted: true });
   const found: string[] = [];

@@ -76,7 +76,7 @@ test('does not execute a request that was given up on its way', async () => {
   expect(await storageRows.readRow(storage, { ...insert, row: 'r' })).toBeUndefined();
 });
 
-test('is reached only through its client', async () => {
+test('is reached only through its client', { tags: ['slow'] }, async () => {
   const { connectionString } = createMemoryStorage();
   await expect(storageAccounts.openStorage({ connectionString }).tables.getProperties()).rejects.toMatchObject({
     code: 'ECONNREFUSED',

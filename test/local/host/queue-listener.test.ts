@@ -43,9 +43,7 @@ test('functions receive JSON scalars parsed and other text unchanged', async () 
   }
 });
 
-test('a failed message returns after the delay, and moves to the poison queue after the last attempt', {
-  tags: ['slow'],
-}, async () => {
+test('a failed message returns after the delay, and moves to the poison queue after the last attempt', async () => {
   const started = Date.now();
   const { messageId } = await queue.sendMessage(base64('{"fail":1}'));
   const lines = await host.logged(`"id":"${messageId}"`, 3);
@@ -57,9 +55,7 @@ test('a failed message returns after the delay, and moves to the poison queue af
   expect(await count()).toBe(0);
 });
 
-test('a message that fails in a poison queue stays there, hidden, and creates no second poison queue', {
-  tags: ['slow'],
-}, async () => {
+test('a message that fails in a poison queue stays there, hidden, and creates no second poison queue', async () => {
   await poison.createIfNotExists();
   const before = host.lines.filter((line) => line.includes('poison {"alone":1}')).length;
   await poison.sendMessage(base64('{"alone":1}'));
@@ -71,16 +67,14 @@ test('a message that fails in a poison queue stays there, hidden, and creates no
   expect(await service.getQueueClient('work-poison-poison').exists()).toBe(false);
 });
 
-test('a message that is not base64 moves to the poison queue unchanged, without a call of the function', {
-  tags: ['slow'],
-}, async () => {
+test('a message that is not base64 moves to the poison queue unchanged, without a call of the function', async () => {
   const { messageId } = await queue.sendMessage('{"plain":1}');
   await host.logged(`message ${messageId} moved to work-poison`);
   expect(host.lines.filter((line) => line.includes(`"id":"${messageId}"`))).toEqual([]);
   expect(await count()).toBe(0);
 });
 
-test('the host handles many messages', { tags: ['slow'] }, async () => {
+test('the host handles many messages', async () => {
   const ids = await Promise.all(
     Array.from({ length: 60 }, (_, index) =>
       queue.sendMessage(base64(`{"n":${index}}`)).then((sent) => sent.messageId),
@@ -97,9 +91,7 @@ test('top-level properties of a body replace trigger metadata, ignoring case, as
   expect(line).toContain('"dequeueCount":-7,"id":"mine","inserted":"string"');
 });
 
-test('a body with too many levels of nesting for the library fails before the function is called, as on the real host', {
-  tags: ['slow'],
-}, async () => {
+test('a body with too many levels of nesting for the library fails before the function is called, as on the real host', async () => {
   const { messageId } = await queue.sendMessage(base64('['.repeat(20_000) + ']'.repeat(20_000)));
   await host.logged(`message ${messageId} moved to work-poison`);
   expect(host.lines.filter((line) => line.includes(`"id":"${messageId}"`))).toEqual([]);

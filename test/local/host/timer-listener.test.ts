@@ -37,7 +37,7 @@ test('a disabled timer runs by the admin route alone', { tags: ['slow'] }, async
   }
 });
 
-test('timers run by a cron expression of six fields and by a time span', async () => {
+test('timers run by a cron expression of six fields and by a time span', { tags: ['slow'] }, async () => {
   await host.logged('tick', 2);
   await host.logged('tock', 2);
 });

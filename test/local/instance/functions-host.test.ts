@@ -38,7 +38,7 @@ async function writePrograms(ignored: readonly string[]): Promise<string> {
   return folder;
 }
 
-test.skipIf(process.platform === 'win32')('stops Core Tools, which ignore SIGTERM', async () => {
+test.skipIf(process.platform === 'win32')('stops Core Tools, which ignore SIGTERM', { tags: ['slow'] }, async () => {
   const folder = await writePrograms(['SIGTERM']);
   vi.stubEnv('PATH', `${folder}${delimiter}${process.env.PATH}`);
   const logged: string[] = [];

@@ -29,7 +29,9 @@ async function start(port = 0): Promise<LocalIdentityProvider> {
 
 const json = async (url: string) => (await (await fetch(url)).json()) as Record<string, unknown>;
 
-test('publishes its metadata and public key, and keeps the private key in a file for its owner only', async () => {
+test('publishes its metadata and public key, and keeps the private key in a file for its owner only', {
+  tags: ['slow'],
+}, async () => {
   const { issuer, jwksUri, audience } = await start();
   expect(audience).toBe('api://rowkey');
   expect(issuer).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);

@@ -35,7 +35,7 @@ test.skipIf(process.platform === 'win32')(
   },
 );
 
-test('provisions several storage accounts, and names each to the app', async () => {
+test('provisions several storage accounts, and names each to the app', { tags: ['slow'] }, async () => {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-several-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   const connectionString = testStorage(import.meta.url);

@@ -156,6 +156,7 @@ describe('stale entries', () => {
 
   test.each(['moved on', 'is gone'])(
     'of references whose entity %s are omitted, at most 256 on a page',
+    { tags: ['slow'] },
     async (how) => {
       const shelf = `stale ${how}`;
       const live = { shelf, id: '99999', name: 'nz' };
@@ -293,6 +294,7 @@ test('rows of other indexes within a range are not returned', async () => {
 
 test.each(['everything', 'keys'] as const)(
   'an entity whose key looks like the key of a copy of %s is not returned as a copy',
+  { tags: ['slow'] },
   async (copies) => {
     const { things } = deploy(
       defineEntity('things', {

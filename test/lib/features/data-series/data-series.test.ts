@@ -258,7 +258,9 @@ describe.each(SERIES)('a series %s', (_name, entity, newKey, [low, high]) => {
     },
   );
 
-  test('is not changed under an ETag if a count was added before the transaction, and loses no count', async () => {
+  test('is not changed under an ETag if a count was added before the transaction, and loses no count', {
+    tags: ['slow'],
+  }, async () => {
     // The reads, and then the transaction.
     const commit = isWide ? 3 : 2;
     for (const at of samplePoints(isWide ? 5 : 3, 5))

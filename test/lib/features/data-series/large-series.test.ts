@@ -68,7 +68,7 @@ async function blobsOf({ site }: Values): Promise<{ named: string | undefined; s
 }
 
 describe('a series with more slots than its row holds', () => {
-  test('is one row until its counts outgrow the row, and then the row and one blob', async () => {
+  test('is one row until its counts outgrow the row, and then the row and one blob', { tags: ['slow'] }, async () => {
     const key = newKey();
     expect(await costOf(() => set(key, counts(0, FULL - 1)))).toBe(2);
     expect(await costOf(() => add(key, LAST, 5))).toBe(2);

@@ -268,7 +268,7 @@ describe('a run', () => {
     for (const one of all) await expectNothingLeft(one);
   });
 
-  test('two concurrent runs delete each entity once', async () => {
+  test('two concurrent runs delete each entity once', { tags: ['slow'] }, async () => {
     const all = Array.from({ length: 6 }, () => note('Twice'));
     for (const one of all) await engineWrite.createEntity(daysAgo(3), notes, one);
     const runs = await Promise.all([expire(), expire()]);
@@ -376,7 +376,9 @@ describe('a run', () => {
     });
   });
 
-  test('reads few entities of several rows before it deletes them, because they may be long', async () => {
+  test('reads few entities of several rows before it deletes them, because they may be long', {
+    tags: ['slow'],
+  }, async () => {
     const all = Array.from({ length: 20 }, (_, index) => ({ team: 'T', reportId: `r${index}`, body: 'b' }));
     for (const one of all) await engineWrite.createEntity(daysAgo(3), reports, one);
     let held = 0;
