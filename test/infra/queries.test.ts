@@ -39,7 +39,7 @@ describe('the query of an alert', () => {
 });
 
 describe('before the first telemetry', () => {
-  test('a table outside a fuzzy union is missing', () => {
+  test('a table outside a fuzzy union is missing', { tags: ['slow'] }, () => {
     expect(readQueryBeforeTelemetry('AppMetrics | count').errors).not.toEqual([]);
     expect(readQueryBeforeTelemetry('union isfuzzy=true (datatable(Name: string) []), AppMetrics').errors).toEqual([]);
   });

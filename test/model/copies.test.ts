@@ -11,6 +11,7 @@ test.each(['a', 'command'] as const)(
 
 test.each(Object.entries(RULES).map(([rule, what]) => [what, rule as Rule] as const))(
   'a copy says another model than the record if %s',
+  { tags: ['slow'] },
   (_, rule) => {
     const found = ['command' as const, 'a' as const].map((third) => explore(third, { broken: rule }).violation);
     expect(found).toContain('a copy says a model that the record does not have');

@@ -217,7 +217,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
   const destination = operation === 'archive' ? former : employees;
   const arrived = (one: Values) => (operation === 'archive' ? one : there(one));
 
-  test('is done once, however the two deliveries interleave, and keeps later writes', async () => {
+  test('is done once, however the two deliveries interleave, and keeps later writes', { tags: ['slow'] }, async () => {
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
@@ -233,7 +233,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
     );
   });
 
-  test('does not restore an entity that was deleted in between', async () => {
+  test('does not restore an entity that was deleted in between', { tags: ['slow'] }, async () => {
     await interruptEverywhere(
       operation,
       async (one, transfer) => {
@@ -248,7 +248,7 @@ describe.each(['archive', 'move'] as const)('an %s whose message is delivered tw
     );
   });
 
-  test('leaves a later entity with the same key and email unchanged', async () => {
+  test('leaves a later entity with the same key and email unchanged', { tags: ['slow'] }, async () => {
     const heirs = new Map<unknown, Values>();
     await interruptEverywhere(
       operation,

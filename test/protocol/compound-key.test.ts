@@ -526,7 +526,9 @@ describe('the delete of a project with hundreds of tasks', () => {
     expect(await rowsIn(project.area)).toEqual([]);
   });
 
-  test('is refused while an entity refers to the project, also if the reference is younger than the request', async () => {
+  test('is refused while an entity refers to the project, also if the reference is younger than the request', {
+    tags: ['slow'],
+  }, async () => {
     const { project, transfer, status } = await begin(120);
     await engineWrite.createEntity(world.engine, notes, {
       noteId: project.area,
@@ -668,6 +670,7 @@ describe.each(['archive', 'move'] as const)('the %s of a project', (operation) =
 
 test.each([2, 120])(
   'the move of a tour with %i stops is refused if two of them would get the same key',
+  { tags: ['slow'] },
   async (count) => {
     const tour = { area: `tour${count}`, tour: 't' };
     await engineWrite.createEntity(engine, tours, tour);

@@ -416,7 +416,9 @@ describe.each(SETUPS)('changes of a model in accounts %s', (names) => {
     expect(await foreignIn(storage)).toEqual(placed);
   });
 
-  test('leave rows of another program beside a move to another key, and name the entity whose key one has', async () => {
+  test('leave rows of another program beside a move to another key, and name the entity whose key one has', {
+    tags: ['slow'],
+  }, async () => {
     const { engine, storage, occupy } = await open(after);
     await placeEverywhere(storage);
     const taken = definePlaces.addressOf(after, third);

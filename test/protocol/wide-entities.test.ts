@@ -155,7 +155,7 @@ describe('a read', () => {
     expect(await costOf(get)).toBe(1);
   });
 
-  test('through an index finds entities by a field of any row', async () => {
+  test('through an index finds entities by a field of any row', { tags: ['slow'] }, async () => {
     const one = tested({ plant: 'Indexed', status: 'ready', batch: 'B1', m1979: 'L' });
     const hidden = tested({ plant: 'Indexed', status: 'ready', batch: 'B1', m1980: 'hidden' });
     for (const each of [one, hidden]) await create(each);

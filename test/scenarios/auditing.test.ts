@@ -100,7 +100,7 @@ test('records every change before the response: who, what, when, and no values',
   expect(await changesSince(from)).toEqual(changes);
 });
 
-test('records what an operator does with poison messages', async () => {
+test('records what an operator does with poison messages', { tags: ['slow'] }, async () => {
   const from = now();
   const text = 'no JSON either';
   await product.storage.queue('index-changes').sendMessage(text);
@@ -164,7 +164,7 @@ describe('a range of time', () => {
     ]);
   });
 
-  test('is returned page by page', async () => {
+  test('is returned page by page', { tags: ['slow'] }, async () => {
     await prepare();
     const found: string[] = [];
     for (let next: string | undefined = `${AUDIT}?${query}&top=4`; next; ) {

@@ -71,7 +71,7 @@ test('omits large fields of included children unless selected, and rejects more 
     expect(await read(employeeId, query)).toMatchObject({ status, body: { field } });
 });
 
-test('links to the next page by a URL that the host accepts, or says that it cannot', async () => {
+test('links to the next page by a URL that the host accepts, or says that it cannot', { tags: ['slow'] }, async () => {
   for (const employeeId of ['700001', '700002', '700003'])
     expect((await hr('POST', '/api/employees', { body: somebody({ department: 'Linked', employeeId }) })).status).toBe(
       201,

@@ -93,7 +93,7 @@ describe('an employee over HTTP', () => {
     ['a key that is lost in a path', { department: '..' }, 'department'],
     ['a key that a slash is taken for', { department: 'a%2fb' }, 'department'],
     ['a key that is too long once it is escaped', { department: '/'.repeat(200) }, 'department'],
-  ])('is rejected with %s, which the problem names', async (_, wrong, field) => {
+  ])('is rejected with %s, which the problem names', { tags: ['slow'] }, async (_, wrong, field) => {
     const values = { ...somebody({ department: 'Refused' }), ...wrong };
     expect(await hr('POST', '/api/employees', { body: values })).toMatchObject({ status: 400, body: { field } });
     expect((await reader('GET', '/api/employees/Refused')).body).toEqual({ items: [] });
@@ -298,7 +298,7 @@ describe('a caller', () => {
 });
 
 describe('a department', () => {
-  test('has the name and email of its manager, and follows their changes', async () => {
+  test('has the name and email of its manager, and follows their changes', { tags: ['slow'] }, async () => {
     const { values: manager, path } = await hire({ department: 'Managed', firstName: 'May' });
     const nobody = await hr('POST', '/api/departments', { body: { department: 'Managed', managerId: '999999' } });
     expect(nobody).toMatchObject({ status: 400, body: { field: 'managerId' } });

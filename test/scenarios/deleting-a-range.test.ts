@@ -50,7 +50,7 @@ test('deletes a range of 1,000 entities that are one row with 11 transactions, a
   expect(await left('000001')).toBe(0);
 });
 
-test('deletes only what the bounds include, and nothing without bounds', async () => {
+test('deletes only what the bounds include, and nothing without bounds', { tags: ['slow'] }, async () => {
   await put(eventsOf('000002', 24));
   const path = '/api/doorevents/Range/000002';
   for (const query of ['', '?from=', '?from=&to=', '?all=false', '?all=true&from=2026', '?all=yes', '?hour=2026112005'])

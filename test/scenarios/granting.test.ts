@@ -40,7 +40,9 @@ const statuses = (ask: Client, uploads: string) =>
     ].map(async (reply) => (await reply).status),
   );
 
-test('a grant is in the audit log before the response: caller, rows, permissions and expiry, never the signature', async () => {
+test('a grant is in the audit log before the response: caller, rows, permissions and expiry, never the signature', {
+  tags: ['slow'],
+}, async () => {
   const { ask, subject, employeeId, uploads } = await employee();
   const row = await ask('POST', '/api/grants', { body: ROW });
   const partition = await ask('POST', '/api/grants', { body: PARTITION });

@@ -214,7 +214,7 @@ describe('npm run import', () => {
     });
   });
 
-  test('does not claim that rows of an entity that is one row were replaced', async () => {
+  test('does not claim that rows of an entity that is one row were replaced', { tags: ['slow'] }, async () => {
     const file = join(product.folder, 'people.csv');
     await writeFile(file, 'kind,country,personId,firstName,jobTitle\nemployee,NO,e-1,June,Clerk\n');
     const { code, said } = await importing('people', file);

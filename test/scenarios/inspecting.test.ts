@@ -112,7 +112,7 @@ describe('inspections over HTTP', { tags: ['slow'] }, () => {
   });
 });
 
-test('the typed client has inspections like any entity', async () => {
+test('the typed client has inspections like any entity', { tags: ['slow'] }, async () => {
   const token = await product.token('hr');
   const client = createClient<typeof model>({ url: new URL('/api', product.url).href, token: () => token });
   const key = { plant: 'Moss', inspectionId: 'T1' };

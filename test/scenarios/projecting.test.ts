@@ -138,7 +138,9 @@ test.each([
 });
 
 describe('the ETag of a selection', () => {
-  test('differs from that of the whole and of other selections, and revalidates only the same', async () => {
+  test('differs from that of the whole and of other selections, and revalidates only the same', {
+    tags: ['slow'],
+  }, async () => {
     const queries = ['', '?select=age', '?select=age,phone', '?include=reviews', '?include=reviews&select=age'];
     const etags = await Promise.all(queries.map(async (query) => (await hr('GET', path + query)).headers.get('etag')));
     expect(new Set(etags.slice(0, 3)).size).toBe(3);

@@ -121,7 +121,9 @@ test('PUT creates nothing whose key or fields a POST would reject', async () => 
   expect(await expectIndexesToAgree(world.storage, movies)).toEqual([]);
 });
 
-test('a put notes a create or a replace, or a put without a read, also when a reply is lost', async () => {
+test('a put notes a create or a replace, or a put without a read, also when a reply is lost', {
+  tags: ['slow'],
+}, async () => {
   const { department, employeeId, ...one } = somebody();
   const key = { department, employeeId };
   const put = (phone: string) => () => engineWrite.putEntity(world.engine, employees, key, { ...one, phone });

@@ -235,7 +235,7 @@ describe('a sparse index', () => {
 });
 
 describe('a table scan', () => {
-  test('is for operators only, and pages through all entities of one kind', async () => {
+  test('is for operators only, and pages through all entities of one kind', { tags: ['slow'] }, async () => {
     for (let count = 0; count < 5; count += 1) await create('employees', somebody({ department: `Scan${count}` }));
     await create('departments', { department: 'Scan0' });
     for (const one of [hr, product.as('operator')])

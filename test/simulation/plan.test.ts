@@ -22,7 +22,7 @@ test('seeds differ in their models, processes, accounts and faults', { tags: ['s
   expect([...done].sort()).toEqual(['away', 'grow', 'kill', 'operate', 'pause', 'read', 'verify', 'write']);
 });
 
-test('scenes stop at each kind of request, in each way, and others go on after that', () => {
+test('scenes stop at each kind of request, in each way, and others go on after that', { tags: ['slow'] }, () => {
   const writes = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1).events.map(({ event }) => event))
     .flat()
     .filter((event) => event.do === 'write');

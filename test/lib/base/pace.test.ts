@@ -84,7 +84,7 @@ it('pauses between requests while storage serves fewer than one worker sends', a
   expect(refusedShare).toBeLessThan(0.6);
 });
 
-it('gets faster again when storage recovers from an outage', async () => {
+it('gets faster again when storage recovers from an outage', { tags: ['slow'] }, async () => {
   let served = 0;
   const storage = createStorage(() => served);
   const pace = createPace();

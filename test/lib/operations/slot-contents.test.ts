@@ -117,7 +117,9 @@ test('keeps a blob that another process has written at the target since it was l
   expect((await second.container(container).getBlobClient(at.name).downloadToBuffer()).toString()).toBe('new');
 });
 
-test('moves the rows of a table that a model has which is deployed while the move begins', async () => {
+test('moves the rows of a table that a model has which is deployed while the move begins', {
+  tags: ['slow'],
+}, async () => {
   const { open, storage, memoryOf, slots } = await storageToMove(1);
   const [first, second] = [accountNamed(storage, 'first'), accountNamed(storage, 'second')];
   const memory = memoryOf('first');
@@ -171,7 +173,7 @@ test('leaves no row of a table that is dropped while it is copied, in one accoun
   expect(await contentsOf(open())).toEqual({ 'p0/a': 'p0' });
 });
 
-test('copies a blob again whose headers were replaced while it was copied', async () => {
+test('copies a blob again whose headers were replaced while it was copied', { tags: ['slow'] }, async () => {
   const { open, storage, memoryOf } = await storageToMove(1);
   const [container = ''] = RESOURCES.containers;
   const [at, second] = [{ container, name: blobIn('07a', 1) }, accountNamed(storage, 'second')];
@@ -249,7 +251,7 @@ test('moves the blobs of slots, and leaves those of others, of other programs an
   expect(await namesIn(second)).toEqual([...foreign, empty, late, one, former].sort());
 });
 
-test('copies again what a lost request has not copied', async () => {
+test('copies again what a lost request has not copied', { tags: ['slow'] }, async () => {
   const { open, memoryOf, keys, slots } = await storageToMove(2);
   const memory = memoryOf('second');
   memory.intercept = async (request, send) => {

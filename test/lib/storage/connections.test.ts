@@ -41,7 +41,7 @@ test('keeps a connection, and has others for https', async () => {
   expect(agents.https).not.toBe(agents.http);
 });
 
-test('waits for a slow response, and closes a connection that is idle', async () => {
+test('waits for a slow response, and closes a connection that is idle', { tags: ['slow'] }, async () => {
   const hasty = storageAccounts.createConnections(200);
   expect(await call('/slow', hasty)).toBe(200);
   const { freeSockets } = hasty.http;

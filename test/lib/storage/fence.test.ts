@@ -399,7 +399,9 @@ test.each([
   expect(signals).toEqual([expect.any(AbortSignal)]);
 });
 
-test('continues a paused scan whose account has got a slot with rows before its pause', async () => {
+test('continues a paused scan whose account has got a slot with rows before its pause', {
+  tags: ['slow'],
+}, async () => {
   const { storage, open } = await beginMove('at rest');
   // Behind the partition, the second account has many rows of the first one.
   const left = Array.from({ length: 60 }, (_, index) => `left${index}`).filter(

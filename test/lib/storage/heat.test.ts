@@ -30,7 +30,7 @@ const keys = fc
   })
   .filter((key) => key.length <= 400);
 
-test('finds the partition in every request of an operation on rows', async () => {
+test('finds the partition in every request of an operation on rows', { tags: ['slow'] }, async () => {
   await fc.assert(
     fc.asyncProperty(keys, keys, async (partition, row) => {
       const { requests, storage } = account();

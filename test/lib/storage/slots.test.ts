@@ -106,7 +106,9 @@ const cases = fc.tuple(parts, fc.constantFrom(...SEPARATORS)).chain(([key, separ
   return fc.tuple(fc.constant(key.join('')), definition, definition);
 });
 
-test('has a blob only if it has its row, and always if it has no range and the key has little punctuation', () => {
+test('has a blob only if it has its row, and always if it has no range and the key has little punctuation', {
+  tags: ['slow'],
+}, () => {
   fc.assert(
     fc.property(cases, ([partition, definition]) => {
       const matches = layerMatcher(definition);
@@ -120,7 +122,7 @@ test('has a blob only if it has its row, and always if it has no range and the k
   );
 });
 
-test('has a blob in the parts of a layer if and only if the layer has it', () => {
+test('has a blob in the parts of a layer if and only if the layer has it', { tags: ['slow'] }, () => {
   fc.assert(
     fc.property(cases, ([partition, one, other]) => {
       const isIn = (definition: Omit<LayerDefinition, 'name'> | undefined) =>

@@ -234,7 +234,7 @@ async function raw(lines: readonly string[], encoding: BufferEncoding = 'utf8'):
   return text(socket);
 }
 
-test('a client that goes away while it sends its body is not logged as an error', async () => {
+test('a client that goes away while it sends its body is not logged as an error', { tags: ['slow'] }, async () => {
   const { hostname, port } = new URL(host.url);
   const before = host.lines.filter((line) => line.startsWith('[error]')).length;
   const socket = connect(Number(port), hostname);

@@ -77,7 +77,7 @@ test('a walk of 10,000 steps writes each entity by one writer and by several', {
   expect([...written].sort()).toEqual(wanted.sort());
 });
 
-test('a short walk has several rounds, and all its steps', () => {
+test('a short walk has several rounds, and all its steps', { tags: ['slow'] }, () => {
   const rounds = [...roundsOf(fixtures, { seed: 1, writes: 31 })];
   expect(rounds.map(({ steps }) => steps.length)).toEqual([11, 11, 9]);
   expect([...roundsOf(fixtures, { seed: 1, writes: 31 })]).toEqual(rounds);

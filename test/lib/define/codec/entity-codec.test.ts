@@ -52,7 +52,7 @@ describe('a stored value', () => {
     });
   });
 
-  test('is read back unchanged', async () => {
+  test('is read back unchanged', { tags: ['slow'] }, async () => {
     const fields = fc.record(
       {
         small: fc.integer(),

@@ -161,7 +161,7 @@ test('settles the index entry of a new entity in four calls, and of a changed on
   await expectIndexesToAgree(world.storage, orders);
 });
 
-test('leaves no difference if its function fails or dies at any call', async () => {
+test('leaves no difference if its function fails or dies at any call', { tags: ['slow'] }, async () => {
   await engineWrite.createEntity(world.engine, customers, { city: 'Bern', customerId: 'F1', companyName: 'A' });
   const queued = { ...engine, settleInline: 0 };
   let orderId = 0;

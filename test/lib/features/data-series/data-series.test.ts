@@ -83,7 +83,7 @@ describe('a data series', () => {
     expect(await writersOf()).not.toContain(first);
   });
 
-  test('counts an increment once, whichever reply is lost', async () => {
+  test('counts an increment once, whichever reply is lost', { tags: ['slow'] }, async () => {
     const key = { employeeId: '000003', day: '2026-11-20' };
     for (let at = 1; at <= 6; at += 1) {
       const client = faultyHttpClient('reply lost', at);
