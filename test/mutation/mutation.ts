@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { Stryker } from '@stryker-mutator/core';
 import { pathOf } from './sample.ts';
-import { tableOfScores } from './scores.ts';
+import { scoresBelow, tableOfScores } from './scores.ts';
 
 /**
  * `npm run mutation`: changes the code of the engine and its features in one place at a time, and runs the tests that reach the place. A
@@ -11,6 +11,7 @@ import { tableOfScores } from './scores.ts';
  *   -- FILE…        mutates these files; `FILE:10-20` these lines
  *   --one-in N      a sample of the mutants, by the --seed
  *   --concurrency N processes that run mutants
+ *   --least N       fails if the score of the engine or the features is below N %
  *   --write         writes the scores into CONTRIBUTING.md
  */
 const { values, positionals } = parseArgs({
@@ -19,6 +20,7 @@ const { values, positionals } = parseArgs({
     'one-in': { type: 'string', default: '1' },
     seed: { type: 'string', default: '1' },
     concurrency: { type: 'string', default: '2' },
+    least: { type: 'string', default: '0' },
     write: { type: 'boolean', default: false },
   },
 });
@@ -26,6 +28,7 @@ process.env.MUTATION_ONE_IN = values['one-in'];
 process.env.MUTATION_SEED = values.seed;
 // The same samples of faults in each process.
 process.env.TEST_SEED ??= values.seed;
+process.env.STORAGE = 'memory';
 
 const results = await new Stryker({
   mutate: positionals.length > 0 ? positionals : ['lib/{engine,features}/**/*.ts'],
@@ -44,7 +47,7 @@ const results = await new Stryker({
   // TypeScript 7 has no API with which Stryker could rewrite a configuration, and none needs it.
   tsconfigFile: 'none',
   tempDirName: 'out/stryker',
-  ignorePatterns: ['out', 'dist', 'docs', 'web'],
+  ignorePatterns: ['out', 'dist', 'web'],
   reporters: ['clear-text', 'progress-append-only', 'json', 'event-recorder'],
   clearTextReporter: { logTests: false, reportTests: false },
   jsonReporter: { fileName: 'out/mutation.json' },
@@ -52,10 +55,15 @@ const results = await new Stryker({
   eventReporter: { baseDir: 'out/mutation-events' },
 }).runMutationTest();
 
-const table = tableOfScores(results.map((result) => ({ ...result, path: pathOf(result) })));
+const tested = results.map((result) => ({ ...result, path: pathOf(result) }));
+const table = tableOfScores(tested);
 console.log(table);
 if (values.write) {
   const [begin, end] = ['<!-- mutation: written by `npm run mutation -- --write` -->', '<!-- /mutation -->'];
   const [before, rest = ''] = readFileSync('CONTRIBUTING.md', 'utf8').split(begin);
   writeFileSync('CONTRIBUTING.md', `${before}${begin}\n\n${table}\n\n${end}${rest.split(end)[1] ?? ''}`);
 }
+
+const tooLow = scoresBelow(Number(values.least), tested);
+for (const line of tooLow) console.error(line);
+if (tooLow.length > 0) process.exitCode = 1;
