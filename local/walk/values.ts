@@ -45,7 +45,7 @@ const FORMATS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 /** Separators of keys, letters whose order differs in other cases, characters that a path encodes, and names of the engine. */
-const WORDS = ['~own', 'A_b c', `ü%2F${FURTHER_ROW}wide1`, `${MARK_HEAD}O'Neil_1`, 'a'];
+export const WORDS = ['~own', 'A_b c', `ü%2F${FURTHER_ROW}wide1`, `${MARK_HEAD}O'Neil_1`, 'a'];
 
 /** Values that create an entity. */
 export const creationOf = onceFor((entity: Entity): fc.Arbitrary<Values> => {

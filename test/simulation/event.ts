@@ -18,7 +18,13 @@ export type Event =
       /** Set when the write begins. */
       readonly trap?: Trap;
     }
-  | { readonly do: 'read'; readonly client: number; readonly of: string; readonly key: Values }
+  | {
+      readonly do: 'read';
+      readonly client: number;
+      readonly of: string;
+      readonly key: Values;
+      readonly afterOperatorMs?: number;
+    }
   | { readonly do: 'kill'; readonly process: number }
   | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
   | { readonly do: 'away'; readonly account: number; readonly forMs: number }

@@ -64,7 +64,7 @@ async function chooseSlots(
   const others = list.map(({ name }) => name).filter((name) => name !== to);
   const isElsewhere = others.some((name) => (found.get(name)?.size ?? 0) > 0);
   const sources = isElsewhere ? others : [to];
-  const share = chance.pick([0.1, 0.5, 1]);
+  const share = chance.pick([0.1, 0.6, 1, 1]);
   const slots = sources.flatMap((name) => [...(found.get(name) ?? [])]).filter(() => chance.isTrue(share));
   return {
     slots: [

@@ -36,3 +36,12 @@ test('scenes stop at each kind of request, in each way, and others go on after t
   const scenes = new Set(writes.flatMap(({ after }) => after?.scene ?? []));
   expect(scenes.size).toBeGreaterThan(5);
 });
+
+test('few entities are written and read beside the copies of a move', () => {
+  const plans = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1));
+  const beside = plans.flatMap(({ events }) =>
+    events.flatMap(({ event }) => ('afterOperatorMs' in event ? [event] : [])),
+  );
+  expect(new Set(beside.map((event) => event.do))).toEqual(new Set(['write', 'read']));
+  expect(beside.some((event) => event.do === 'write' && event.trap?.end === 'held')).toBe(true);
+});

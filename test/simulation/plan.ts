@@ -46,11 +46,19 @@ const BEGIN_MS = 5_000;
 const GROW_MS = 4_000;
 /** Writes of an entity that exists. */
 const CHANGES: ReadonlySet<string> = new Set(['put', 'update', 'merge']);
-/** A move waits for 40 seconds before it copies rows, and works for some before and after. */
-const MOVE_ENDS_MS = 38_000;
+/** By then, an operator has chosen slots. The next request to a table copies it: 40 seconds later, or when a successor resumes the move. */
+const MOVE_CHOSEN_MS = 5_000;
 /** A move copies small tables within this time. */
 const MOVE_COPIES_MS = 1_500;
+/** A move lists partitions, and changes the state of slots. */
+const MOVE_BEGINS_MS = 5_000;
+const MOVE_HOLDS_MS = 4_000;
+const MOVE_READS_MS = 2_000;
 const MOVE_WRITES = 12;
+/** So many entities are written beside a move. */
+const MOVED = 3;
+/** Nobody waits for the traps beside moves. */
+const BESIDE = -1;
 const SCENES = 10;
 const CROWD = 8;
 /** The first of a crowd may create what the others need. */
@@ -165,6 +173,44 @@ function crowdOf(entities: readonly Entity[], steps: readonly Step[], chance: Ch
   });
 }
 
+/** Writes of few entities by all clients, beside the beginning of a move and beside its end. Some take long to arrive. */
+function besideMove(
+  entities: readonly Entity[],
+  { at, steps, chance }: { readonly at: number; readonly steps: readonly Step[]; readonly chance: Chance },
+): { at: number; event: Event }[] {
+  // A child is not written without its parent.
+  const alone = new Set(entities.filter(({ childOf }) => !childOf).map(({ name }) => name));
+  const creations = steps.filter(({ do: write, of, values }) => write === 'create' && values && alone.has(of));
+  const written = Array.from({ length: creations.length > 0 ? MOVED : 0 }, () => chance.pick(creations));
+  return written.flatMap(({ of, values = {} }, nth) => {
+    const entity = entities.find(({ name }) => name === of);
+    if (!entity) return [];
+    const key = baseValues.pick(addComputed(entity, values), entity.keyFields);
+    const same = creations.filter((step) => step.of === of);
+    return Array.from({ length: MOVE_WRITES / MOVED }).flatMap((): { at: number; event: Event }[] => {
+      const step = { of, do: 'put', key, values: { ...chance.pick(same).values, ...key } } satisfies Step;
+      const write = { do: 'write', client: chance.below(CLIENTS), step } as const;
+      // Read before the next write hides that this one is lost.
+      const read = { do: 'read', client: chance.below(CLIENTS), of, key } as const;
+      const readAfter = chance.next() * MOVE_READS_MS;
+      if (chance.isTrue(0.3)) {
+        const begins = at + chance.next() * MOVE_BEGINS_MS;
+        return [
+          { at: begins, event: write },
+          { at: begins + readAfter, event: read },
+        ];
+      }
+      const held = { scene: BESIDE - nth, request: 'write entity', nth: 1, end: 'held' } as const;
+      const trap = chance.isTrue(0.4) ? { trap: { ...held, forMs: chance.next() * MOVE_HOLDS_MS } } : {};
+      const afterOperatorMs = chance.next() * MOVE_COPIES_MS;
+      return [
+        { at: at + MOVE_CHOSEN_MS, event: { ...write, ...trap, afterOperatorMs } },
+        { at: at + MOVE_CHOSEN_MS, event: { ...read, afterOperatorMs: afterOperatorMs + readAfter } },
+      ];
+    });
+  });
+}
+
 function eventsOf(
   model: Model,
   {
@@ -215,11 +261,11 @@ function eventsOf(
     const times = Array.from({ length: 1 + swarm.below(most) }, () => BEGIN_MS + swarm.next() * WITHIN_MS);
     events.push(...scenesOf(model.list, { seed, steps, times }));
   }
-  const happen = (times: number, create: (chance: Chance) => Event) => {
+  const happen = (times: number, create: (chance: Chance, nth: number) => Event) => {
     for (let nth = 0; nth < times; nth += 1) {
       const chance = createChance(seed, 'happens', events.length);
       const near = chance.pick(bursts) + chance.between(0, 400);
-      events.push({ at: chance.isTrue(0.8) ? near : BEGIN_MS + chance.next() * WITHIN_MS, event: create(chance) });
+      events.push({ at: chance.isTrue(0.8) ? near : BEGIN_MS + chance.next() * WITHIN_MS, event: create(chance, nth) });
     }
   };
   if (swarm.isTrue(0.5)) happen(1 + swarm.below(3), (chance) => ({ do: 'kill', process: chance.below(processes) }));
@@ -234,28 +280,17 @@ function eventsOf(
   if (accounts > 1) {
     if (swarm.isTrue(0.4)) events.push({ at: GROW_MS, event: { do: 'grow' } });
     if (swarm.isTrue(0.85))
-      happen(1 + swarm.below(4), (chance) => {
-        const work = chance.pick(ACCOUNT_WORKS);
+      happen(1 + swarm.below(4), (chance, nth) => {
+        // The others have something to do after a move.
+        const work = nth === 0 ? 'move' : chance.pick(ACCOUNT_WORKS);
         const dies = chance.isTrue(0.3) && work !== 'abort';
         const diesAfterMs = dies ? chance.between(100, 60_000) : undefined;
         return { do: 'operate', work, to: chance.below(accounts), diesAfterMs };
       });
   }
-  // Writes beside the end of each move.
-  for (const { at, event } of events.filter((one) => one.event.do === 'operate' && one.event.work === 'move')) {
-    const chance = createChance(seed, 'beside', events.length);
-    const changes = steps.filter((step) => CHANGES.has(step.do));
-    for (let times = event.do === 'operate' && changes.length > 0 ? MOVE_WRITES : 0; times > 0; times -= 1) {
-      const afterOperatorMs = chance.next() * MOVE_COPIES_MS;
-      const write = {
-        do: 'write',
-        client: chance.below(CLIENTS),
-        step: chance.pick(changes),
-        afterOperatorMs,
-      } as const;
-      events.push({ at: at + MOVE_ENDS_MS, event: write });
-    }
-  }
+  for (const { at, event } of events.filter((one) => one.event.do === 'operate' && one.event.work === 'move'))
+    if (event.do === 'operate')
+      events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
   return events
     .map((one, index) => ({ nth: index + 1, ...one }))

@@ -128,6 +128,7 @@ function createTrap(
     'pauses before': chance.between(100, LONGEST_PAUSE_MS),
     'pauses after': chance.pick(PAUSES_MS) + chance.next() * 1_000,
     late: chance.pick(LATE_MS),
+    held: chance.between(100, LONGEST_PAUSE_MS),
   };
   return {
     scene,

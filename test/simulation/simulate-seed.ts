@@ -4,10 +4,12 @@ import { createPipelineRequest } from '@azure/core-rest-pipeline';
 import type { Values } from '../../lib/index.ts';
 import { compareAll } from '../../local/walk/compare-answers.ts';
 import { openWorld } from '../../local/walk/walk-world.ts';
+import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import { engineCore, engineReconcile } from '../kit/engine.ts';
-import { operationsModel, operationsMove } from '../kit/operations.ts';
+import { operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
 import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
+import { createAuditOracle } from './audit-oracle.ts';
 import { createCaller } from './caller.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { createHistory } from './history.ts';
@@ -60,6 +62,7 @@ interface Options {
 }
 
 const FIRST = ['first', 'second', 'third'];
+const HOUR_MS = 60 * baseValues.MINUTE_MS;
 const QUIET_POLL_MS = 10_000;
 /** The lease of a mover that has died lasts for less. */
 const RESUME_AFTER_MS = 60_000;
@@ -67,7 +70,7 @@ const RESUMES = 5;
 /** What others wait for if no request closes a trap. */
 const TRAP_WITHIN_MS = 15_000;
 /** What a writer waits for if no operator comes. */
-const MOVE_WITHIN_MS = 15_000;
+const MOVE_WITHIN_MS = 130_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
@@ -115,6 +118,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   const miscounted: string[] = [];
   const violations: string[] = [];
   const rules = plan.user === undefined ? undefined : createRulesOracle(plan.user);
+  const audit = createAuditOracle();
   let known = plan.accountsAtFirst;
   const operatorToken = createToken({ sub: 'operator', roles: model.roles });
   const resources = () => operationsModel.resourcesOf(model.list, Date.now(), model);
@@ -214,10 +218,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const { step, client } = event;
         const entity = model.list.find(({ name }) => name === step.of);
         if (!entity) return;
-        if (event.afterOperatorMs !== undefined) {
-          await network.passOperator(entity.table, MOVE_WITHIN_MS);
-          await wait(event.afterOperatorMs);
-        }
+        await passOperator(entity, event);
         await passTrap(event);
         if (event.trap) {
           const closed = network.setTrap(event.trap, entity.table);
@@ -229,6 +230,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         if (!outcome) return;
         log(`${elapsed().toFixed(3)} event ${nth} ${step.do} ${outcome.code} ${outcome.message ?? ''}`);
         count(outcomes, `${step.do} ${outcome.code}`);
+        audit.noteWrite(`client${client}`, entity, step, outcome);
         const call = { nth, begun, ended: elapsed(), outcome };
         if (!isLimited(client)) return history.addWrite(entity, step, call);
         notice(`user: ${step.do} ${outcome.code}`);
@@ -242,6 +244,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       case 'read': {
         const entity = model.list.find(({ name }) => name === event.of);
         if (!entity) return;
+        await passOperator(entity, event);
         const begun = elapsed();
         const outcome = await callers[event.client]?.read(entity, event.key);
         if (!outcome) return;
@@ -313,6 +316,15 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         }
       }
     }
+  }
+
+  async function passOperator(
+    { table }: Entity,
+    { afterOperatorMs }: { readonly afterOperatorMs?: number },
+  ): Promise<void> {
+    if (afterOperatorMs === undefined) return;
+    await network.passOperator(table, MOVE_WITHIN_MS);
+    await wait(afterOperatorMs);
   }
 
   async function passTrap({ after }: Pick<Event & { do: 'write' }, 'after'>): Promise<void> {
@@ -409,7 +421,10 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       if (found) history.addRead(entity, key, { nth: 0, begun, ended: elapsed(), outcome: found });
     }
     const { problems: unexplained, undecided } = history.check();
-    problems.push(...unexplained, ...miscounted, ...violations);
+    const now = Date.now();
+    const changes = { from: now - elapsed() - HOUR_MS, to: now + HOUR_MS, limit: Number.MAX_SAFE_INTEGER };
+    const { items } = await operationsCheck.readChanges(engine, changes);
+    problems.push(...unexplained, ...miscounted, ...violations, ...audit.check(items));
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
     return hasLeftCopies ? problems.filter((problem) => !/ has a row of /.test(problem)) : problems;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
 
-/** A model with few forms, whose entities therefore meet often: an index, a unique one, and one whose entries the writer leaves to the queue. */
+/** A model with few forms, whose entities therefore meet often: an index, a unique one, and one whose entries the writer leaves to the queue. Each is alone in its worlds. */
 
 const access = { read: ['writer'], write: ['writer'] } as const;
 const text = z.string().min(1);
@@ -20,6 +20,15 @@ const cars = defineEntity('cars', {
   table: 'cars',
   key: { partition: '{city}', row: '{id}' },
   indexes: { plate: interPartitionIndex({ table: 'carsbyplate', partition: '{plate}', row: 'car', unique: true }) },
+  access,
+});
+
+/** Its keys may begin as those of the rows of a move. */
+const films = defineEntity('films', {
+  schema: z.object({ year: id, id, title: text, stars: id.optional() }),
+  table: 'films',
+  key: { partition: '{year}', row: '{title}_{id}' },
+  indexes: { stars: interPartitionIndex({ table: 'filmsbystars', partition: '{stars}', row: '{title}_{year}_{id}' }) },
   access,
 });
 
@@ -42,5 +51,5 @@ const tickets = defineEntity('tickets', {
 export const smallModel = defineModel({
   roles: ['writer', 'operator'],
   operatorRole: 'operator',
-  entities: [guests, cars, tickets],
+  entities: [guests, cars, films, tickets],
 });

@@ -1,4 +1,5 @@
 import type { Step } from '../../local/walk/steps.ts';
+import { WORDS } from '../../local/walk/values.ts';
 import type { Chance } from './world/chance.ts';
 
 /** Values that spell names of the engine and of JavaScript, paths, and what is at the edges of JSON. */
@@ -38,14 +39,9 @@ const ALPHABET = [
   '\u{1F600}',
 ];
 
-/** The plain words of the walk: every other text is of a format or a pattern. */
-const PLAIN = new Set(['a', 'A_b', 'b c', 'ü%2F', "O'Neil_1"]);
-
-/** Replaces some plain words by others: the same word everywhere, so that keys still collide. */
+/** Replaces some words of the walk by others: the same word everywhere, so that keys still collide. */
 export function respell(steps: readonly Step[], chance: Chance): Step[] {
-  const spelt = new Map(
-    [...PLAIN].flatMap((word) => (chance.isTrue(0.4) ? [[word, chance.pick(ALPHABET)] as const] : [])),
-  );
+  const spelt = new Map(WORDS.flatMap((word) => (chance.isTrue(0.4) ? [[word, chance.pick(ALPHABET)] as const] : [])));
   const replace = (value: unknown): unknown => {
     if (typeof value === 'string') return spelt.get(value) ?? value;
     if (Array.isArray(value)) return value.map(replace);

@@ -31,15 +31,16 @@ export interface NetworkFaults {
 }
 export const NO_FAULTS: NetworkFaults = { lost: 0, replyLost: 0, late: 0, held: 0, slow: 0, throttled: 0, failed: 0 };
 
-/** Kinds of requests of the app, beside the entity of a trap: to its table, to another table, or to a queue. */
+/** Kinds of requests of the app, beside the entity of a trap: to its table, to another table, to a queue, or to the audit log. */
 export const TRAP_REQUESTS = [
   ...(['read entity', 'write entity', 'read other', 'insert other', 'change other'] as const),
-  ...(['send message', 'hide message', 'delete message'] as const),
+  ...(['send message', 'hide message', 'delete message', 'append record'] as const),
 ];
 /** What happens to the process that sends the request, or to the request. */
 export const TRAP_ENDS = [
-  ...(['dies before', 'dies after', 'pauses before', 'pauses after', 'late', 'replyLost'] as const),
+  ...(['dies before', 'dies after', 'pauses before', 'pauses after', 'late', 'held', 'replyLost'] as const),
 ];
+const NETWORK_ENDS = ['late', 'held', 'replyLost'] as const;
 /** Closes at a request of a kind, whichever process of the app sends it. */
 export interface Trap {
   readonly scene: number;
@@ -170,7 +171,7 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
     requestsOf.set(chance, network.requestsOf(chance) + 1);
     const chosen = chooseFate(chance.next(), network.faults);
     const trap = closeTrap(process, request);
-    const fate = trap?.end === 'late' || trap?.end === 'replyLost' ? trap.end : chosen;
+    const fate = NETWORK_ENDS.find((end) => end === trap?.end) ?? chosen;
     const [there, back] = [chance.between(1, USUAL_MS), chance.between(1, USUAL_MS)];
     const lateness = trap?.forMs ?? chance.pick(LATENESS_MS);
     const slowness = chance.pick(SLOWNESS_MS);
@@ -314,7 +315,7 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
   return network;
 }
 
-const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator');
+const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator') || name.startsWith('successor');
 const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
 
 function isAt({ request: kind, table }: SetTrap, request: PipelineRequest): boolean {
@@ -327,6 +328,8 @@ function isAt({ request: kind, table }: SetTrap, request: PipelineRequest): bool
       return isQueue && method === 'POST';
     case 'hide message':
       return isQueue && method === 'PUT';
+    case 'append record':
+      return request.url.includes('comp=appendblock');
     case 'delete message':
       return isQueue && method === 'DELETE';
     default: {
