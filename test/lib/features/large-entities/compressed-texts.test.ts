@@ -103,3 +103,8 @@ test('a file is stored in the declared tier, whichever way it came, and stays th
   await world.settle();
   expect(await tierOf({ shelf: 'two' })).toBe('Cool');
 });
+
+test('an empty text is stored and read back', async () => {
+  const { read } = await write({ text: '', plain: '' });
+  expect(await read()).toMatchObject({ text: '', plain: '' });
+});
