@@ -73,9 +73,12 @@ async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: 
   const last = [...said.matchAll(/^seed (\d+):.* in ([\d.]+) s, hash \w+, (\d+) problems?$/gm)].at(-1);
   const taken = [...said.matchAll(/ in ([\d.]+) s, hash/g)].reduce((sum, [, seconds]) => sum + Number(seconds), 0);
   const what = /^- (.*)$/m.exec(said)?.[1] ?? failed.split('\n')[0] ?? '';
+  const isFound = last !== undefined && last[3] !== '0';
+  // A promise that is rejected and that nobody handles ends a process, also a real one.
+  const isEnded = !isFound && child.exitCode !== 0;
   return {
     mutant,
-    seed: last && last[3] !== '0' ? Number(last[1]) : undefined,
+    seed: isFound ? Number(last[1]) : isEnded ? Number(last?.[1] ?? seed - 1) + 1 : undefined,
     seeds: [...said.matchAll(/^seed /gm)].length,
     minutes: taken / 60,
     what,
