@@ -35,7 +35,7 @@ import { openWorld, rowsOf } from '../world.ts';
 
 openWideWorld(import.meta.url);
 
-describe('an entity of 2,000 fields', { tags: ['slow'] }, () => {
+describe('an entity of 2,000 fields', () => {
   const all = { plant: 'All', testId: 'all', status: 'new', ...numbered(1_980, 'measured') };
 
   test('is written in one transaction, and read by one range query', async () => {

@@ -288,9 +288,8 @@ function eventsOf(
         return { do: 'operate', work, to: chance.below(accounts), diesAfterMs };
       });
   }
-  for (const { at, event } of events.filter((one) => one.event.do === 'operate' && one.event.work === 'move'))
-    if (event.do === 'operate')
-      events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
+  for (const { at } of events.filter(({ event }) => event.do === 'operate' && event.work === 'move'))
+    events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
   return events
     .map((one, index) => ({ nth: index + 1, ...one }))
