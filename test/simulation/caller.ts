@@ -22,6 +22,10 @@ export interface Outcome {
   /** How often the client has sent the request. */
   readonly sent: number;
   readonly values?: Values | undefined;
+  /** The version that was read or written. */
+  readonly etag?: string | undefined;
+  /** The version that a change requires. */
+  readonly ifMatch?: string | undefined;
   /** Of each action of a batch. */
   readonly parts?: readonly string[];
   readonly message?: string;
@@ -42,8 +46,13 @@ const URL = 'http://localhost/api';
 export function createCaller(token: string, fetch: typeof globalThis.fetch): Caller {
   // Several operations run concurrently, each with random numbers of its own.
   const sent = new WeakMap<Chance, number>();
+  const required = new WeakMap<Chance, string>();
   const counting: typeof globalThis.fetch = (input, init) => {
-    if (init?.method !== 'GET') sent.set(currentChance(), countSent() + 1);
+    const ifMatch = new Headers(init?.headers).get('if-match');
+    if (init?.method !== 'GET') {
+      sent.set(currentChance(), countSent() + 1);
+      if (ifMatch !== null && ifMatch !== '*') required.set(currentChance(), ifMatch);
+    }
     return fetch(input, init);
   };
   const countSent = () => sent.get(currentChance()) ?? 0;
@@ -52,20 +61,19 @@ export function createCaller(token: string, fetch: typeof globalThis.fetch): Cal
   async function outcomeOf(work: () => Promise<Partial<Outcome> | undefined>): Promise<Outcome> {
     try {
       const done = await work();
-      return { code: 'ok', sent: countSent(), ...done };
+      return { code: 'ok', sent: countSent(), ifMatch: required.get(currentChance()), ...done };
     } catch (error) {
       if (!(error instanceof RowkeyClientError)) throw error;
       const code = UNKNOWN.has(error.code) ? 'unknown' : error.code;
-      return { code, sent: countSent(), message: `${error.code}: ${error.message}` };
+      const ifMatch = required.get(currentChance());
+      return { code, sent: countSent(), ifMatch, message: `${error.code}: ${error.message}` };
     }
   }
 
   return {
     write: (entity, step) => outcomeOf(() => perform(client, entity, step)),
     read: (entity, key) =>
-      outcomeOf(async () => ({
-        values: (await client[entity.name].get(key, { include: Object.keys(entity.split) }))?.values,
-      })),
+      outcomeOf(async () => versionOf(await client[entity.name].get(key, { include: Object.keys(entity.split) }))),
   };
 }
 
@@ -74,16 +82,15 @@ async function perform(client: AnyCalls, entity: Entity, step: Step): Promise<Pa
   const calls = client[entity.name];
   // With the ETags that it has seen, most changes of a client are rejected beside other clients.
   const options = currentChance().isTrue(0.7) ? { ifMatch: '*' } : {};
-  const stored = (result: { values?: Values } | undefined) => ({ values: result?.values });
   switch (step.do) {
     case 'create':
-      return stored(await calls.create(values));
+      return versionOf(await calls.create(values));
     case 'put': {
       const own = Object.entries(values).filter(([name]) => !entity.keyFields.includes(name));
-      return stored(await calls.put(key, Object.fromEntries(own), options));
+      return versionOf(await calls.put(key, Object.fromEntries(own), options));
     }
     case 'update':
-      return stored(await calls.update(key, values, options));
+      return versionOf(await calls.update(key, values, options));
     case 'merge':
       await calls.update(key, values, { return: 'minimal', ...options });
       return undefined;
@@ -118,6 +125,11 @@ async function perform(client: AnyCalls, entity: Entity, step: Step): Promise<Pa
       return undefined;
   }
 }
+
+const versionOf = (found: { values?: Values; etag?: string } | undefined) => ({
+  values: found?.values,
+  etag: found?.etag,
+});
 
 /** Waits for an operation that the queue does. */
 async function follow(operation: { done(): Promise<unknown> } | undefined): Promise<undefined> {

@@ -16,7 +16,7 @@ export type Event =
       readonly afterOperatorMs?: number;
       readonly after?: AfterTrap;
       /** Set when the write begins. */
-      readonly trap?: Trap;
+      readonly traps?: readonly Trap[];
     }
   | {
       readonly do: 'read';

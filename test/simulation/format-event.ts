@@ -6,12 +6,13 @@ export function formatEvent({ nth, at, event }: Planned): string {
   switch (event.do) {
     case 'write': {
       const { of, do: write, ...rest } = event.step;
-      const { after, trap } = event;
+      const { after, traps = [] } = event;
       const stops = [
         ...(after ? [`${Math.round(after.ms)} ms after trap ${after.scene}`] : []),
-        ...(trap
-          ? [`trap ${trap.scene} at ${trap.request} ${trap.nth}: ${trap.end} ${Math.round(trap.forMs)} ms`]
-          : []),
+        ...traps.map(
+          ({ scene, request, nth: which, end, forMs }) =>
+            `trap ${scene} at ${request} ${which}: ${end} ${Math.round(forMs)} ms`,
+        ),
       ];
       return `${time} client ${event.client}: ${of} ${write} ${Object.values(rest)
         .map((part) => JSON.stringify(part))

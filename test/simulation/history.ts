@@ -43,6 +43,12 @@ export function createHistory(): History {
   const entries: Entry[] = [];
   const known = new Map<string, { readonly entity: Entity; readonly key: Values }>();
   const steps: (Step & { readonly outcome: string })[] = [];
+  /** What each version of an entity had. */
+  const versions = new Map<string, State>();
+  const idOfVersion = (id: string, etag: string | undefined) => `${id} ${etag}`;
+  const noteVersion = (entity: Entity, id: string, { etag, values }: Outcome) => {
+    if (etag && values) versions.set(idOfVersion(id, etag), project(entity, values));
+  };
 
   function note(entity: Entity, key: Values): string {
     const id = idOf(entity, key);
@@ -54,9 +60,16 @@ export function createHistory(): History {
   function addChange(entity: Entity, change: Change, values: Values, call: Call & { readonly code: string }): void {
     const id = note(entity, change === 'create' ? addComputed(entity, values) : values);
     const { nth, begun, ended, code, outcome } = call;
-    const text = `${nth}. ${change} ${JSON.stringify(values)}: ${code}${outcome.sent > 1 ? `, sent ${outcome.sent} times` : ''}`;
+    // A client takes an entity that is as a repeated request wanted for a success.
+    const required = outcome.sent > 1 ? undefined : versions.get(idOfVersion(id, outcome.ifMatch));
+    const condition = required === undefined ? '' : ` if it is ${nameState(required)}`;
+    const text = `${nth}. ${change} ${JSON.stringify(values)}${condition}: ${code}${outcome.sent > 1 ? `, sent ${outcome.sent} times` : ''}`;
     const operations: KeyOperation[] = [];
-    const apply = (state: State) => effectOf(entity, change, values, state);
+    const apply = (state: State) =>
+      required === undefined || state === 'any' || nameState(state) === nameState(required)
+        ? effectOf(entity, change, values, state)
+        : undefined;
+    noteVersion(entity, id, outcome);
     if (code === 'ok') operations.push({ nth, begun, ended, isOptional: false, apply, text });
     else if (code !== 'unknown')
       operations.push({
@@ -125,6 +138,7 @@ export function createHistory(): History {
     addRead(entity, key, { nth, begun, ended, outcome }) {
       const id = note(entity, key);
       if (outcome.code !== 'ok') return;
+      noteVersion(entity, id, outcome);
       const found = outcome.values && project(entity, outcome.values);
       const text = `${nth}. read: ${JSON.stringify(outcome.values)}`;
       const apply = (state: State) => {

@@ -5,14 +5,17 @@ import { model as relations } from '../fixtures/relations.ts';
 import { groupsModel } from '../rules/groups-model.ts';
 import { smallModel } from './small-model.ts';
 
-/** The models that a seed chooses from. A repository may have no entities yet. */
 /** The model whose last client is a user whom rules limit, and has no other role. */
 export const LIMITED = { model: 'groups', role: 'user' };
 
+/** The model of scenes. */
+export const STAGE = 'small';
+
+/** The models that a seed chooses from. A repository may have no entities yet. */
 export const MODELS: Readonly<Record<string, Model>> = {
   ...(deployed.list.length > 0 && { deployed }),
   fixtures,
   relations,
-  small: smallModel,
+  [STAGE]: smallModel,
   groups: groupsModel,
 };

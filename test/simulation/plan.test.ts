@@ -26,7 +26,7 @@ test('scenes stop at each kind of request, in each way, and others go on after t
   const writes = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1).events.map(({ event }) => event))
     .flat()
     .filter((event) => event.do === 'write');
-  const traps = writes.flatMap(({ trap }) => trap ?? []);
+  const traps = writes.flatMap(({ traps = [] }) => traps);
   expect(new Set(traps.map(({ request }) => request))).toEqual(new Set(TRAP_REQUESTS));
   expect(new Set(traps.map(({ end }) => end))).toEqual(new Set(TRAP_ENDS));
   // What the protocol leaves for a pause between the look at the clock and a request.
@@ -43,5 +43,5 @@ test('few entities are written and read beside the copies of a move', () => {
     events.flatMap(({ event }) => ('afterOperatorMs' in event ? [event] : [])),
   );
   expect(new Set(beside.map((event) => event.do))).toEqual(new Set(['write', 'read']));
-  expect(beside.some((event) => event.do === 'write' && event.trap?.end === 'held')).toBe(true);
+  expect(beside.some((event) => event.do === 'write' && event.traps?.at(0)?.end === 'held')).toBe(true);
 });

@@ -5,9 +5,10 @@ import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import { CLIENTS, type Event } from './event.ts';
-import { LIMITED, MODELS } from './models.ts';
+import { LIMITED, MODELS, STAGE } from './models.ts';
 import { ACCOUNT_WORKS } from './operators.ts';
 import { LONGEST_PAUSE_MS, scenesOf } from './scenes.ts';
+import { smallModel } from './small-model.ts';
 import { respell } from './spelling.ts';
 import { type Chance, createChance } from './world/chance.ts';
 import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
@@ -33,6 +34,8 @@ export interface Plan {
   readonly faults: NetworkFaults;
   /** The user whose rights rules limit, if the model has such. */
   readonly user: string | undefined;
+  /** How many stored rows somebody changes by hand at the end, one after another. */
+  readonly injuries: number;
   readonly events: readonly Planned[];
 }
 
@@ -60,6 +63,13 @@ const MOVED = 3;
 /** Nobody waits for the traps beside moves. */
 const BESIDE = -1;
 const SCENES = 10;
+/** A world that is a stage has scenes and little else, one after another. */
+const STAGED = 0.3;
+const SCENES_ON_STAGE = 40;
+const SCENE_MS = 8_000;
+const INJURIES = 10;
+/** Rounds whose steps have what the entities of scenes need. */
+const MATERIAL_ROUNDS = 24;
 const CROWD = 8;
 /** The first of a crowd may create what the others need. */
 const CROWD_AFTER_MS = 3_000;
@@ -76,6 +86,7 @@ interface PlanOptions {
 /** Returns what the seed determines. */
 export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}): Plan {
   const chance = createChance(seed, 'plan');
+  if ((name === undefined || name === STAGE) && chance.isTrue(STAGED)) return stageOf(seed, { chance, writes });
   const candidates = Object.entries(MODELS).filter(([each]) => (name ? each === name : each !== LIMITED.model));
   const [modelName, model] = chance.pick(candidates);
   const processes = 1 + chance.below(3);
@@ -92,7 +103,37 @@ export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}
     aheadMs: Array.from({ length: processes }, () => chance.pick([0, 0, -7_000, 4_000, 8_000, 300_000, -300_000])),
     faults: chooseFaults(createChance(seed, 'faults')),
     user: modelName === LIMITED.model ? chooseUser(events, createChance(seed, 'user')) : undefined,
+    injuries: 0,
     events,
+  };
+}
+
+/** Scenes of all entities of the small model, beside a move in some worlds. */
+function stageOf(seed: number, { chance, writes }: { readonly chance: Chance; readonly writes: number }): Plan {
+  const model = smallModel;
+  const rounds = [...roundsOf(model, { seed, writes: MATERIAL_ROUNDS * WRITES })];
+  const steps = rounds.flatMap((round) => round.steps);
+  const scenes = Math.ceil((SCENES_ON_STAGE * writes) / WRITES);
+  const times = Array.from({ length: scenes }, (_, nth) => BEGIN_MS + nth * SCENE_MS + chance.next() * SCENE_MS);
+  const accounts = chance.isTrue(0.7) ? 1 : 2;
+  const moveAt = BEGIN_MS + chance.next() * scenes * SCENE_MS;
+  const move = { do: 'operate', work: 'move', to: 1, diesAfterMs: undefined } as const;
+  const events = [
+    ...scenesOf(model.list, { seed, steps, times }),
+    ...(accounts > 1 ? [{ at: moveAt, event: move }] : []),
+  ];
+  return {
+    seed,
+    modelName: STAGE,
+    model,
+    processes: 2 + chance.below(2),
+    accounts,
+    accountsAtFirst: accounts,
+    aheadMs: [0, chance.pick([0, -7_000, 4_000, 8_000]), 0],
+    faults: chance.isTrue(0.5) ? NO_FAULTS : chooseFaults(createChance(seed, 'faults')),
+    user: undefined,
+    injuries: accounts > 1 ? 0 : INJURIES,
+    events: inOrder(events),
   };
 }
 
@@ -188,7 +229,8 @@ function besideMove(
     const key = baseValues.pick(addComputed(entity, values), entity.keyFields);
     const same = creations.filter((step) => step.of === of);
     return Array.from({ length: MOVE_WRITES / MOVED }).flatMap((): { at: number; event: Event }[] => {
-      const step = { of, do: 'put', key, values: { ...chance.pick(same).values, ...key } } satisfies Step;
+      const put = { of, do: 'put', key, values: { ...chance.pick(same).values, ...key } } satisfies Step;
+      const step = chance.isTrue(0.25) ? ({ of, do: 'delete', key } satisfies Step) : put;
       const write = { do: 'write', client: chance.below(CLIENTS), step } as const;
       // Read before the next write hides that this one is lost.
       const read = { do: 'read', client: chance.below(CLIENTS), of, key } as const;
@@ -201,7 +243,7 @@ function besideMove(
         ];
       }
       const held = { scene: BESIDE - nth, request: 'write entity', nth: 1, end: 'held' } as const;
-      const trap = chance.isTrue(0.4) ? { trap: { ...held, forMs: chance.next() * MOVE_HOLDS_MS } } : {};
+      const trap = chance.isTrue(0.4) ? { traps: [{ ...held, forMs: chance.next() * MOVE_HOLDS_MS }] } : {};
       const afterOperatorMs = chance.next() * MOVE_COPIES_MS;
       return [
         { at: at + MOVE_CHOSEN_MS, event: { ...write, ...trap, afterOperatorMs } },
@@ -291,6 +333,10 @@ function eventsOf(
   for (const { at } of events.filter(({ event }) => event.do === 'operate' && event.work === 'move'))
     events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
+  return inOrder(events);
+}
+
+function inOrder(events: readonly { readonly at: number; readonly event: Event }[]): Planned[] {
   return events
     .map((one, index) => ({ nth: index + 1, ...one }))
     .sort((one, other) => one.at - other.at || one.nth - other.nth);

@@ -22,6 +22,8 @@ const REMINDED_MS = 58_000;
 const RECEIVED_WITHIN_MS = 20_000;
 /** What the first write of a scene needs is written so long before. */
 const BEFORE_MS = 3_000;
+/** A message is given up after five attempts whose process died. */
+const MOST_DEATHS = 8;
 
 type Timed = { readonly at: number; readonly event: Event };
 
@@ -38,13 +40,20 @@ export function scenesOf(entities: readonly Entity[], { seed, steps, times }: Sc
   const requests = swarm.shuffle(TRAP_REQUESTS).slice(0, 1 + swarm.below(TRAP_REQUESTS.length));
   const ends = swarm.shuffle(TRAP_ENDS).slice(0, 1 + swarm.below(TRAP_ENDS.length));
   const creations = steps.filter(({ do: write, values }) => write === 'create' && values);
+  let deaths = 0;
+  const turns = swarm.shuffle([...new Set(creations.map(({ of }) => of))]);
   return times.flatMap((at, scene) => {
     const chance = createChance(seed, 'scene', scene);
-    if (creations.length === 0) return [];
-    const { of } = chance.pick(creations);
+    // A trap closes at requests of any write to a table, so scenes of the same table are apart.
+    const of = turns[scene % turns.length];
     const entity = entities.find(({ name }) => name === of);
     if (!entity) return [];
-    const setTrap = () => createTrap(scene, { requests, ends, chance });
+    const setTrap = (): Trap => {
+      const trap = createTrap(scene, { requests, ends, chance });
+      if (!trap.end.startsWith('dies')) return trap;
+      deaths += 1;
+      return deaths > MOST_DEATHS ? { ...trap, end: 'replyLost' } : trap;
+    };
     return sceneOf(entity, { at, scene, steps, creations, chance, setTrap });
   });
 }
@@ -59,7 +68,7 @@ interface SceneOptions {
 }
 
 function sceneOf(entity: Entity, { at, scene, steps, creations, chance, setTrap }: SceneOptions): Timed[] {
-  const { name: of, keyFields, childOf } = entity;
+  const { name: of, keyFields, childOf, movable } = entity;
   const same = creations.filter((step) => step.of === of);
   const family = childOf && creations.filter((step) => step.of === childOf.name).at(0);
   const inherited = (family && childOf && keyOf(childOf, family.values ?? {})) ?? {};
@@ -76,6 +85,10 @@ function sceneOf(entity: Entity, { at, scene, steps, creations, chance, setTrap 
     restore: () => ({ of, do: 'update', key, values: withoutKey(values) }),
     put: () => ({ of, do: 'put', key, values: chance.isTrue(0.5) ? values : { ...chooseValues(), ...key } }),
     delete: () => ({ of, do: 'delete', key }),
+    move: () =>
+      movable.length === 0
+        ? { of, do: 'delete', key }
+        : { of, do: 'move', key, values: baseValues.pick(chooseValues(), movable) },
     /** Another entity with the same values. */
     twin: () => create({ ...chooseValues(), ...withoutKey(values), ...inherited }),
   };
@@ -86,9 +99,11 @@ function sceneOf(entity: Entity, { at, scene, steps, creations, chance, setTrap 
   const act = (...names: readonly string[]) => acts[chance.pick(names)]?.() ?? create(values);
 
   const client = chance.below(CLIENTS);
-  const first = act('create', 'create', 'update', 'update', 'update', 'put', 'delete');
+  const first = act('create', 'create', 'update', 'update', 'update', 'put', 'delete', 'move');
   const trap = setTrap();
-  const events: Timed[] = [{ at, event: { do: 'write', client, step: first, trap } }];
+  // What comes after a stop may stop, too.
+  const traps = chance.isTrue(0.4) ? [trap, setTrap()] : [trap];
+  const events: Timed[] = [{ at, event: { do: 'write', client, step: first, traps } }];
   if (family) events.push({ at: at - 2 * BEFORE_MS, event: { do: 'write', client, step: family } });
   if (first.do !== 'create' || chance.isTrue(0.2))
     events.push({ at: at - BEFORE_MS, event: { do: 'write', client, step: create(values) } });
@@ -104,7 +119,7 @@ function sceneOf(entity: Entity, { at, scene, steps, creations, chance, setTrap 
     else {
       const step = act('update', 'update', 'restore', 'restore', 'put', 'delete', 'delete', 'create', 'twin');
       const other = (client + 1 + chance.below(CLIENTS - 1)) % CLIENTS;
-      const next = chance.isTrue(0.25) ? { trap: setTrap() } : {};
+      const next = chance.isTrue(0.25) ? { traps: [setTrap()] } : {};
       events.push({ at, event: { do: 'write', client: other, step, after, ...next } });
     }
   }

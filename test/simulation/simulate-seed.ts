@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { createPipelineRequest } from '@azure/core-rest-pipeline';
+import { createPipelineRequest, RestError } from '@azure/core-rest-pipeline';
 import type { Values } from '../../lib/index.ts';
 import { compareAll } from '../../local/walk/compare-answers.ts';
 import { openWorld } from '../../local/walk/walk-world.ts';
+import { injectionsInto } from '../injecting/injections-into.ts';
+import { readRows, restore } from '../injecting/stored-rows.ts';
+import { relatedTo, tryInjection } from '../injecting/try-injection.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import { engineCore, engineReconcile } from '../kit/engine.ts';
@@ -220,9 +223,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         if (!entity) return;
         await passOperator(entity, event);
         await passTrap(event);
-        if (event.trap) {
-          const closed = network.setTrap(event.trap, entity.table);
-          if (!event.after) scenes.set(event.trap.scene, closed);
+        for (const trap of event.traps ?? []) {
+          const closed = network.setTrap(trap, entity.table);
+          if (!event.after && !scenes.has(trap.scene)) scenes.set(trap.scene, closed);
         }
         const begun = elapsed();
         rules?.noteWrite(step, begun);
@@ -387,6 +390,26 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     });
   }
 
+  /** Changes rows by hand. Each injury has to be found, and repaired or left to a person, and no answer may get worse. */
+  async function injure(world: ReturnType<typeof openWorld>): Promise<string[]> {
+    const rows = await readRows(world, model.list);
+    const wrong: string[] = [];
+    // Other values of an entity are no injury, unless they break its schema.
+    const possible = injectionsInto(model.list, rows).filter(({ what }) => what !== 'entity');
+    for (const injection of createChance(seed, 'injuries').shuffle(possible).slice(0, plan.injuries)) {
+      try {
+        const outcome = await tryInjection(world, relatedTo(model.list, injection.entity), injection);
+        if (outcome) notice('row changed by hand');
+        wrong.push(...(outcome?.violations ?? []).map((text) => `${injection.title}: ${text}`));
+      } catch (error) {
+        // The key of a copy is taken.
+        if (!(error instanceof RestError && error.statusCode === 409)) throw error;
+      }
+      await restore(world, model.list, rows);
+    }
+    return wrong;
+  }
+
   async function run(operator: VirtualProcess): Promise<string[]> {
     globalThis.fetch = async () => {
       await wait(3);
@@ -427,6 +450,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     problems.push(...unexplained, ...miscounted, ...violations, ...audit.check(items));
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
+    if (problems.length === 0 && plan.injuries > 0) problems.push(...(await injure(reader)));
     return hasLeftCopies ? problems.filter((problem) => !/ has a row of /.test(problem)) : problems;
   }
 

@@ -13,6 +13,7 @@ export const SITUATIONS: readonly string[] = [
   'account away',
   'account added',
   'repair of a page',
+  'row changed by hand',
   'operator killed during move',
   'successor of an operator',
   ...new Set(ACCOUNT_WORKS.map((work) => `operator: ${work}`)),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
+import { defineEntity, defineModel, interPartitionIndex, intraPartitionIndex, total } from '../../lib/define.ts';
 
-/** A model with few forms, whose entities therefore meet often: an index, a unique one, and one whose entries the writer leaves to the queue. Each is alone in its worlds. */
+/** A model with few forms, whose entities therefore meet often: an index, a unique one, one whose entries the writer leaves to the queue, a total, and what a move changes. */
 
 const access = { read: ['writer'], write: ['writer'] } as const;
 const text = z.string().min(1);
@@ -48,8 +48,38 @@ const tickets = defineEntity('tickets', {
   access,
 });
 
+const sales = defineEntity('sales', {
+  schema: z.object({ city: id, id, product: text, amount: z.int32().min(1).max(9) }),
+  table: 'sales',
+  key: { partition: '{city}', row: '{id}' },
+  totals: {
+    byProduct: total({
+      table: 'salesbyproduct',
+      partition: '{product}',
+      row: 'all',
+      sum: ['amount'],
+      max: ['amount'],
+    }),
+  },
+  access,
+});
+
+/** A copy in the partition, which a transaction deletes, and a derived field, which a move changes. */
+const books = defineEntity('books', {
+  schema: z.object({ shelf: id, id, author: text.optional(), label: z.string().optional() }),
+  table: 'books',
+  key: { partition: '{shelf}', row: 'book_{id}' },
+  derived: { label: ({ shelf, author }) => (author === undefined ? undefined : `${shelf}${author}`) },
+  indexes: {
+    author: intraPartitionIndex({ row: 'by_{author}_{id}' }),
+    label: interPartitionIndex({ table: 'booksbylabel', partition: '{label}', row: '{shelf}_{id}' }),
+  },
+  movable: ['shelf'],
+  access,
+});
+
 export const smallModel = defineModel({
   roles: ['writer', 'operator'],
   operatorRole: 'operator',
-  entities: [guests, cars, films, tickets],
+  entities: [guests, cars, films, tickets, sales, books],
 });

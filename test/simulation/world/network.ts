@@ -34,7 +34,7 @@ export const NO_FAULTS: NetworkFaults = { lost: 0, replyLost: 0, late: 0, held: 
 /** Kinds of requests of the app, beside the entity of a trap: to its table, to another table, to a queue, or to the audit log. */
 export const TRAP_REQUESTS = [
   ...(['read entity', 'write entity', 'read other', 'insert other', 'change other'] as const),
-  ...(['send message', 'hide message', 'delete message', 'append record'] as const),
+  ...(['send message', 'receive message', 'hide message', 'delete message', 'append record'] as const),
 ];
 /** What happens to the process that sends the request, or to the request. */
 export const TRAP_ENDS = [
@@ -326,6 +326,9 @@ function isAt({ request: kind, table }: SetTrap, request: PipelineRequest): bool
   switch (kind) {
     case 'send message':
       return isQueue && method === 'POST';
+    // A poll that would receive nothing is left out.
+    case 'receive message':
+      return isQueue && method === 'GET';
     case 'hide message':
       return isQueue && method === 'PUT';
     case 'append record':
