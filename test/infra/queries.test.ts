@@ -43,7 +43,7 @@ describe('before the first telemetry', () => {
     expect(readQueryBeforeTelemetry('AppMetrics | count').errors).not.toEqual([]);
     expect(readQueryBeforeTelemetry('union isfuzzy=true (datatable(Name: string) []), AppMetrics').errors).toEqual([]);
   });
-  test.each(rules)('the query of $name has no error', ({ query }) => {
+  test.each(rules)('the query of $name has no error', { tags: ['slow'] }, ({ query }) => {
     expect(readQueryBeforeTelemetry(query).errors).toEqual([]);
   });
   test('the alert on timers does not fire', () => {

@@ -307,7 +307,9 @@ describe('a move', () => {
     );
   });
 
-  test('adds a missing entry of a unique index, also when another process adds it concurrently', async () => {
+  test('adds a missing entry of a unique index, also when another process adds it concurrently', {
+    tags: ['slow'],
+  }, async () => {
     const indexEntry = (one: Values) =>
       definePlaces.indexEntriesOf(employees, one).find(({ index }) => index === 'emailCompanyWide');
     await interruptEverywhere(

@@ -110,7 +110,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer that claims the value again, and its reconciler, keeps the entry', async () => {
+  test('by a writer that claims the value again, and its reconciler, keeps the entry', { tags: ['slow'] }, async () => {
     await overtakeReconciler(async (one) => {
       await patch(one, { email: one.email });
       await consume(engine, await intentOf(one));
@@ -118,7 +118,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer whose claim expires after it was read keeps the row', async () => {
+  test('by a writer whose claim expires after it was read keeps the row', { tags: ['slow'] }, async () => {
     let skew = 0;
     await everywhere(async () => {
       skew = 0;
@@ -161,7 +161,9 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await expect(hire(somebody({ email: one.email }))).rejects.toMatchObject({ code: 'duplicate-value' });
   });
 
-  test('by a change that releases the value does not overwrite the row of the next owner', async () => {
+  test('by a change that releases the value does not overwrite the row of the next owner', {
+    tags: ['slow'],
+  }, async () => {
     await everywhere(async () => {
       const one = somebody();
       await hire(one);
@@ -181,7 +183,7 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer that claims the released value keeps the claim', async () => {
+  test('by a writer that claims the released value keeps the claim', { tags: ['slow'] }, async () => {
     await overtakeReconciler(async (one, intent) => {
       const heir = somebody({ email: one.email });
       await consume(engine, { ...intent });
@@ -285,7 +287,7 @@ describe('a writer that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by the reconciler of an earlier change keeps the value that it claimed', async () => {
+  test('by the reconciler of an earlier change keeps the value that it claimed', { tags: ['slow'] }, async () => {
     const takenBack: Values[] = [];
     await everywhere(async () => {
       const { one, intent } = await changedEmail();
@@ -354,7 +356,9 @@ describe('a writer that is overtaken at any storage call', () => {
     await expectAgreement(employees);
   });
 
-  test('by a writer that claims the address of a copy that it is restoring keeps the claim', async () => {
+  test('by a writer that claims the address of a copy that it is restoring keeps the claim', {
+    tags: ['slow'],
+  }, async () => {
     await everywhere(async () => {
       const one = { ...somebody(), department: `Taken${randomUUID()}` };
       const other = { ...somebody(), department: one.department, email: one.email };

@@ -542,7 +542,7 @@ test('entities that a move has left between their keys are found before the way 
   expect(await expectAllToAgree(back)).toHaveLength(3);
 });
 
-test('a message of a write at the former key may come after the entity has left', async () => {
+test('a message of a write at the former key may come after the entity has left', { tags: ['slow'] }, async () => {
   const one = reel();
   await engineWrite.createEntity(world.queued, before, one);
   await begin();
@@ -663,7 +663,7 @@ test('an entity that cannot be moved is reported, and the others are moved', { t
   await expectAllToAgree(after);
 });
 
-test('archived entities alone are moved, too', async () => {
+test('archived entities alone are moved, too', { tags: ['slow'] }, async () => {
   const one = reel();
   await engineWrite.createEntity(world.engine, before, one);
   await handle(await transferOf('archive', one, byFormerRelease()), byFormerRelease());

@@ -789,7 +789,7 @@ test('a process with the recorded model starts while any account is away, and an
   }
 });
 
-test('issues no grant while the account of the revocations is away', async () => {
+test('issues no grant while the account of the revocations is away', { tags: ['slow'] }, async () => {
   const { open: openAll, stopped } = createAccounts();
   const { engine } = await open(openAll());
   const owner = await storageSlots.ownerOf(engine.storage, 'revoked-grants', 'system');

@@ -186,7 +186,7 @@ describe('a read', () => {
 });
 
 describe('a write', () => {
-  test('moves fields between rows, and reads all back', async () => {
+  test('moves fields between rows, and reads all back', { tags: ['slow'] }, async () => {
     const one = { plant: 'Grown', testId: 'grown', ...numbered(20, LONG) };
     await create(one);
     expect(await rowKeysOf(one)).toHaveLength(2);

@@ -99,7 +99,7 @@ describe('an employee over HTTP', () => {
     expect((await reader('GET', '/api/employees/Refused')).body).toEqual({ items: [] });
   });
 
-  test('is rejected when the body is not a JSON object of accepted size', async () => {
+  test('is rejected when the body is not a JSON object of accepted size', { tags: ['slow'] }, async () => {
     for (const [body, status] of [
       ...['{', '[]', '"text"', '{"__proto__":{"a":1}}'].map((text) => [text, 400] as const),
       [`{"lastName":"${'x'.repeat(1_100_000)}"}`, 413] as const,

@@ -131,7 +131,7 @@ test('tells how many rows are not valid entities and are still there', async () 
   expect((await hr('DELETE', `/api/expenses/${partition}?all=true`)).body).toMatchObject({ deleted: 0, skipped: 2 });
 });
 
-test('deletes over the tables of several periods', async () => {
+test('deletes over the tables of several periods', { tags: ['slow'] }, async () => {
   const days = [1, 2, 3].map((ago) => new Date(Date.now() - ago * 86_400_000).toISOString());
   const login = (at: string) => ({ employeeId: '000003', at, succeeded: true });
   for (const at of days) await engineWrite.createEntity(world.engine, logins, login(at));

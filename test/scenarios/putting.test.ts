@@ -25,7 +25,7 @@ async function operationsOf(work: () => Promise<unknown>): Promise<string[]> {
   return kept.map(({ operation }) => operation);
 }
 
-test('PUT creates an entity with Location, replaces it, and repeats without effect', async () => {
+test('PUT creates an entity with Location, replaces it, and repeats without effect', { tags: ['slow'] }, async () => {
   const { department, employeeId, ...one } = somebody();
   const path = `/api/employees/${department}/${employeeId}`;
   const created = await hr('PUT', path, { body: one });

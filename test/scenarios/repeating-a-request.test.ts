@@ -13,7 +13,9 @@ const keyed = (body?: unknown, key: string = randomUUID()) => ({
 });
 
 describe('a create that is repeated', () => {
-  test('returns the same entity, also after a change, and a conflict to another caller', async () => {
+  test('returns the same entity, also after a change, and a conflict to another caller', {
+    tags: ['slow'],
+  }, async () => {
     const one = somebody();
     const request = keyed(one);
     const first = await hr('POST', '/api/employees', request);
@@ -79,7 +81,7 @@ describe('a batch that is repeated', () => {
     },
   );
 
-  test('recognizes its actions in another batch with the same key, beside new ones', async () => {
+  test('recognizes its actions in another batch with the same key, beside new ones', { tags: ['slow'] }, async () => {
     const key = randomUUID();
     const [one, two] = [of('000332'), { ...of('000332'), succeeded: false }];
     await hr(

@@ -90,7 +90,7 @@ describe('children', () => {
 });
 
 describe('door events', () => {
-  test('are read by the hour within the partition of one employee', async () => {
+  test('are read by the hour within the partition of one employee', { tags: ['slow'] }, async () => {
     for (const hour of ['2026112007', '2026112008', '2026112008', '2026112009', '2026112108'])
       await create('doorevents', { department: 'Sales', employeeId: '000001', hour, door: 'Main' });
     const read = async (query: string) =>
@@ -221,7 +221,7 @@ describe('a filter', () => {
 });
 
 describe('a sparse index', () => {
-  test('lists only entities that meet its condition, as they change', async () => {
+  test('lists only entities that meet its condition, as they change', { tags: ['slow'] }, async () => {
     const boss = await create('employees', somebody({ department: 'Sparse', jobTitle: 'Sales Manager' }));
     const clerk = await create('employees', somebody({ department: 'Sparse', jobTitle: 'Management Trainee' }));
     const nobody = somebody({ department: 'Sparse' });

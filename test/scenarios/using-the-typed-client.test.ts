@@ -102,7 +102,7 @@ describe('entities', () => {
     expect(await client.employees.by.emailCompanyWide({ email: 'nobody@contoso.com' })).toBeUndefined();
   });
 
-  test('come with their children', async () => {
+  test('come with their children', { tags: ['slow'] }, async () => {
     const { client } = await clientOf('hr');
     const one = person();
     await client.employees.create(one);

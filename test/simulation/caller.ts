@@ -81,7 +81,7 @@ async function perform(client: AnyCalls, entity: Entity, step: Step): Promise<Pa
   const { key = {}, values = {}, actions = [], field = '' } = step;
   const calls = client[entity.name];
   // With the ETags that it has seen, most changes of a client are rejected beside other clients.
-  const options = currentChance().isTrue(0.7) ? { ifMatch: '*' } : {};
+  const options = currentChance().isTrue(step.do === 'delete' ? 0.4 : 0.7) ? { ifMatch: '*' } : {};
   switch (step.do) {
     case 'create':
       return versionOf(await calls.create(values));

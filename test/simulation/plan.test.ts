@@ -37,7 +37,7 @@ test('scenes stop at each kind of request, in each way, and others go on after t
   expect(scenes.size).toBeGreaterThan(5);
 });
 
-test('few entities are written and read beside the copies of a move', () => {
+test('few entities are written and read beside the copies of a move', { tags: ['slow'] }, () => {
   const plans = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1));
   const beside = plans.flatMap(({ events }) =>
     events.flatMap(({ event }) => ('afterOperatorMs' in event ? [event] : [])),

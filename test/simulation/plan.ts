@@ -34,8 +34,8 @@ export interface Plan {
   readonly faults: NetworkFaults;
   /** The user whose rights rules limit, if the model has such. */
   readonly user: string | undefined;
-  /** How many stored rows somebody changes by hand at the end, one after another. */
-  readonly injuries: number;
+  /** True if somebody changes stored rows by hand at the end, one after another. */
+  readonly isInjured: boolean;
   readonly events: readonly Planned[];
 }
 
@@ -67,7 +67,6 @@ const SCENES = 10;
 const STAGED = 0.3;
 const SCENES_ON_STAGE = 40;
 const SCENE_MS = 8_000;
-const INJURIES = 10;
 /** Rounds whose steps have what the entities of scenes need. */
 const MATERIAL_ROUNDS = 24;
 const CROWD = 8;
@@ -103,7 +102,7 @@ export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}
     aheadMs: Array.from({ length: processes }, () => chance.pick([0, 0, -7_000, 4_000, 8_000, 300_000, -300_000])),
     faults: chooseFaults(createChance(seed, 'faults')),
     user: modelName === LIMITED.model ? chooseUser(events, createChance(seed, 'user')) : undefined,
-    injuries: 0,
+    isInjured: false,
     events,
   };
 }
@@ -132,7 +131,7 @@ function stageOf(seed: number, { chance, writes }: { readonly chance: Chance; re
     aheadMs: [0, chance.pick([0, -7_000, 4_000, 8_000]), 0],
     faults: chance.isTrue(0.5) ? NO_FAULTS : chooseFaults(createChance(seed, 'faults')),
     user: undefined,
-    injuries: accounts > 1 ? 0 : INJURIES,
+    isInjured: accounts === 1,
     events: inOrder(events),
   };
 }

@@ -390,13 +390,15 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     });
   }
 
-  /** Changes rows by hand. Each injury has to be found, and repaired or left to a person, and no answer may get worse. */
+  /** Changes a row of each kind by hand. Each injury has to be found, and repaired or left to a person, and no answer may get worse. */
   async function injure(world: ReturnType<typeof openWorld>): Promise<string[]> {
     const rows = await readRows(world, model.list);
     const wrong: string[] = [];
     // Other values of an entity are no injury, unless they break its schema.
     const possible = injectionsInto(model.list, rows).filter(({ what }) => what !== 'entity');
-    for (const injection of createChance(seed, 'injuries').shuffle(possible).slice(0, plan.injuries)) {
+    const chance = createChance(seed, 'injuries');
+    for (const some of Map.groupBy(possible, ({ title }) => title.split(':')[0]).values()) {
+      const injection = chance.pick(some);
       try {
         const outcome = await tryInjection(world, relatedTo(model.list, injection.entity), injection);
         if (outcome) notice('row changed by hand');
@@ -450,7 +452,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     problems.push(...unexplained, ...miscounted, ...violations, ...audit.check(items));
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
-    if (problems.length === 0 && plan.injuries > 0) problems.push(...(await injure(reader)));
+    if (problems.length === 0 && plan.isInjured) problems.push(...(await injure(reader)));
     return hasLeftCopies ? problems.filter((problem) => !/ has a row of /.test(problem)) : problems;
   }
 

@@ -240,7 +240,7 @@ test('an explanation needs a role that reads whole entities, and nothing is writ
   expect(await notesOf('zoe')).toEqual([]);
 });
 
-test('a repeated request takes each step once, wherever the first attempt stopped', async () => {
+test('a repeated request takes each step once, wherever the first attempt stopped', { tags: ['slow'] }, async () => {
   const attempts = fc.asyncProperty(
     fc.array(fc.constantFrom(...steps.element.options), { maxLength: 6 }),
     fc.nat(6),

@@ -115,7 +115,7 @@ test('a bundle runs if V8 rejects the compiled code', { tags: ['slow'] }, async 
   expect(await load('--no-opt')).toEqual({ ...before, rejected: true });
 });
 
-test('stack traces show the sources if Node maps them, compiled or not', async () => {
+test('stack traces show the sources if Node maps them, compiled or not', { tags: ['slow'] }, async () => {
   await writeFile(bundle, `${BUNDLE}//# sourceMappingURL=main.cjs.map`);
   const map = { version: 3, sources: ['later.ts'], names: [], mappings: 'AAAA' };
   await writeFile(`${bundle}.map`, JSON.stringify(map));
@@ -127,7 +127,7 @@ test('stack traces show the sources if Node maps them, compiled or not', async (
   expect(await load('--enable-source-maps')).toMatchObject({ rejected: false });
 });
 
-test('a later import of the app runs the bundle again, compiled or not', async () => {
+test('a later import of the app runs the bundle again, compiled or not', { tags: ['slow'] }, async () => {
   const script = `await import(process.argv[2]); await import(process.argv[2] + '?load=1');`;
   const countRuns = async () => {
     const running = promisify(execFile)(process.execPath, ['--input-type=module', '-', join(folder, 'app.js')]);
