@@ -7,6 +7,7 @@ import { interruptedHttpClient } from '../faulty-http-client.ts';
 import { deploy } from '../fixtures/deploy.ts';
 import { departments, employees } from '../fixtures/model.ts';
 import { engineRead, engineTransfer, engineWrite } from '../kit/engine.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import { putAll } from '../put-all.ts';
 import { expectIndexesToAgree, openWorld, rowsOf, somebody } from '../world.ts';
 
@@ -255,5 +256,56 @@ describe('the maximum of a count', () => {
       code: 'partition-full',
     });
     expect((await engineRead.readEntity(world.engine, lowered.cellars, { place: 'Less' })).values.crateCount).toBe(2);
+  });
+});
+
+describe('the consistency check of a count', () => {
+  const check = async (place: string, repair: boolean) => {
+    const position = { table: 0, after: { partition: place, row: '' }, left: 0 };
+    const options = { position, top: 10, repair, patience: 10 };
+    const { findings } = await operationsCheck.verifyPage(world.engine, boxes, options);
+    return findings
+      .filter(({ partition }) => partition === place)
+      .map(({ kind, of, row, repaired }) => ({ kind, of, row, repaired }));
+  };
+  const wrong = { kind: 'wrong-count', of: 'boxCount', row: 'shelf' };
+  const shelfOf = async (place: string) =>
+    (await rowsOf(world.storage, 'boxes')).find(
+      ({ partitionKey, rowKey }) => partitionKey === place && rowKey === 'shelf',
+    );
+  const putTwo = async (place: string) => {
+    for (const boxId of ['1', '2']) await engineWrite.createEntity(world.engine, boxes, { place, boxId, size: 'L' });
+  };
+
+  test.each([
+    ['too high', { boxCount: 7 }, true],
+    ['too low', { boxCount: 0 }, false],
+    ['a text', { boxCount: '2' }, true],
+    ['not whole', { boxCount: 1.5 }, false],
+  ])('finds and repairs one that is %s', async (what, damage, hasShelf) => {
+    const place = `Shop ${what}`;
+    await putTwo(place);
+    if (hasShelf) await engineWrite.createEntity(world.engine, shelves, { place });
+    expect(await check(place, true)).toEqual([]);
+    const right = await shelfOf(place);
+    await world.storage.table('boxes').updateEntity({ partitionKey: place, rowKey: 'shelf', ...damage }, 'Merge');
+    expect(await check(place, false)).toEqual([{ ...wrong, repaired: false }]);
+    expect(await check(place, true)).toEqual([{ ...wrong, repaired: true }]);
+    expect(await check(place, true)).toEqual([]);
+    expect(await shelfOf(place)).toMatchObject({ boxCount: 2, EntityType: right?.EntityType });
+  });
+
+  test('counts anew after its row is gone, and leaves the row of another program alone', async () => {
+    await putTwo('Gone');
+    await world.storage.table('boxes').deleteEntity('Gone', 'shelf');
+    expect(await check('Gone', true)).toEqual([{ ...wrong, repaired: true }]);
+    expect(await shelfOf('Gone')).toMatchObject({ boxCount: 2 });
+    await world.storage.table('boxes').deleteEntity('Gone', 'shelf');
+    await world.storage.table('boxes').createEntity({ partitionKey: 'Gone', rowKey: 'shelf', boxCount: 9 });
+    const foreign = { kind: 'conflict', of: 'boxCount', row: 'shelf', repaired: false };
+    expect(await check('Gone', true)).toEqual([foreign]);
+    expect(await shelfOf('Gone')).toMatchObject({ boxCount: 9 });
+    await world.storage.table('boxes').deleteEntity('Gone', 'shelf');
+    expect(await check('Gone', true)).toEqual([{ ...wrong, repaired: true }]);
   });
 });

@@ -205,6 +205,36 @@ describe('a field that refers to an entity of another partition', () => {
   });
 });
 
+describe('a field that refers to an entity of the same partition', () => {
+  test('is checked by the transaction, which writes the row of the other entity once', async () => {
+    const { site, gate } = await build();
+    const siteRow = async () =>
+      (await rowsOf(world.storage, 'sites')).find(
+        ({ partitionKey, rowKey }) => partitionKey === site.city && rowKey === 'site_A',
+      );
+    const before = await siteRow();
+    const two = [gate, { ...gate, gateId: '2' }].map((create) => ({ create }));
+    expect(await engineWrite.writeAtomically(world.engine, gates, two)).toMatchObject([
+      { outcome: 'created' },
+      { outcome: 'created' },
+    ]);
+    const after = await siteRow();
+    expect(after?.etag).not.toBe(before?.etag);
+    const { TouchedBy: touched, etag: _, timestamp: __, ...values } = after ?? {};
+    const { TouchedBy: former, etag: ___, timestamp: ____, ...others } = before ?? {};
+    expect(touched).toEqual(expect.any(String));
+    expect([former === touched, values]).toEqual([false, others]);
+    const together = [
+      { entity: sites, action: { patch: { city: site.city, siteId: 'A', name: 'Depot' } } },
+      { entity: gates, action: { create: { ...gate, gateId: '3' } } },
+    ] as const;
+    expect(await engineWrite.transact(world.engine, together)).toHaveLength(2);
+    const gone = { ...gate, gateId: '4', siteId: 'B' };
+    expect(await errorOf(create(gates, gone))).toMatchObject({ code: 'invalid-input', field: 'siteId' });
+    await expectIndexesToAgree(world.storage, gates);
+  });
+});
+
 describe('an entity that others refer to', () => {
   test('cannot be deleted with onDelete "refuse", and then can', async () => {
     const { city, customerId, invoice } = await meet();

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, defineModel, type Total, total, type Values } from '../../lib/index.ts';
+import { defineEntity, defineModel, interPartitionIndex, type Total, total, type Values } from '../../lib/index.ts';
 import { allPages } from '../all-pages.ts';
 import { sales as entity } from '../fixtures/model.ts';
 import { baseValues } from '../kit/base.ts';
@@ -238,6 +238,7 @@ const bill = {
     day: z.iso.date(),
     sum: z.number(),
     secret: z.iso.date(),
+    at: z.iso.datetime().optional(),
     tags: z.array(z.string()).max(5),
     marks: z.array(z.string()).max(5),
   }),
@@ -261,7 +262,23 @@ test.each<[string, Record<string, Total>, object, string]>([
   ['the table of the entity', named({ table: 'bills' }), {}, 'a table of their own'],
   ['the table of other totals', { ...named({}), more: named({}).days }, {}, 'a table of their own'],
   ['several lists', named({ partition: '{tags[]}', row: '{marks[]}' }), {}, 'several lists (tags, marks)'],
-  ['many fields', named({ sum: Array(20).fill('sum'), max: Array(31).fill('sum') }), {}, 'have 51 sums and extremes'],
+  [
+    'many fields',
+    named({ sum: Array(20).fill('sum'), min: ['sum'], max: Array(30).fill('sum') }),
+    {},
+    'have 51 sums and extremes',
+  ],
+  ['a number as an instant', named({ max: ['tags'] }), {}, 'the least or greatest "tags"'],
+  ['the table of its archive', named({ table: 'formerbills' }), { archive: { table: 'formerbills' } }, 'other rows'],
+  [
+    'the table of an index',
+    named({ table: 'billindex' }),
+    { indexes: { all: interPartitionIndex({ table: 'billindex', partition: 'all', row: '{billId}' }) } },
+    'other rows',
+  ],
+  ['an encrypted field', named({ sum: ['sum'] }), { encrypted: ['sum'] }, 'of which storage has only the ciphertext'],
+  ['a field of a group of split', named({ max: ['secret'] }), { split: { more: ['secret'] } }, 'of a group of split'],
+  ['an instant, newest first', named({ row: '{at~}' }), {}, 'as an instant, newest first'],
   ['a hash in the row key', named({ row: '{billId#}' }), {}, 'hashes and buckets in the partition key only'],
   ['a field only as a hash', named({ partition: '{billId#}' }), {}, 'only as a hash'],
   ['a field twice', named({ partition: '{day.month}', appends: true }), {}, 'twice in their key. Remove one'],
@@ -280,4 +297,6 @@ test.each<[string, Record<string, Total>, object, string]>([
 test('a model with totals is accepted', () => {
   expect(() => load(named({ sum: ['sum'], min: ['day'], partition: 'all_{billId%8}' }))).not.toThrow();
   expect(() => load(named({ sum: Array(50).fill('sum'), partition: '{tags[]}' }))).not.toThrow();
+  expect(() => load(named({ partition: '{billId#}', row: '{shop}_{billId}' }))).not.toThrow();
+  expect(() => load(named({ min: ['day', 'sum'], max: ['day'], partition: '{tags[]}', row: '{shop}' }))).not.toThrow();
 });

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { EncryptJWT, SignJWT } from 'jose';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { fromContinuation, toContinuation } from '../../../../lib/engine/read/continuation.ts';
+import { fromContinuation, startOf, toContinuation } from '../../../../lib/engine/read/continuation.ts';
 import { storageAccounts, storageSlots, storageTables } from '../../../kit/storage.ts';
 import { testStorage } from '../../../storage.ts';
+import { provisionAccounts } from '../../storage/several-accounts.ts';
 
 const connectionString = testStorage(import.meta.url);
 const storage = storageAccounts.openStorage({ connectionString });
@@ -67,4 +68,29 @@ describe('a continuation token', () => {
       });
     await expect(fromContinuation(storage, 'other query', token)).rejects.toMatchObject({ code: 'invalid-input' });
   });
+
+  test('is valid in a process that starts while the account of the secret does not respond', async () => {
+    const { open, stopped } = await provisionAccounts();
+    const token = await toContinuation(open(), 'query', { row: 'a' });
+    stopped.add('first');
+    const later = open();
+    expect(await fromContinuation(later, 'query', token)).toEqual({ row: 'a' });
+    const another = await toContinuation(later, 'query', { row: 'b' });
+    stopped.delete('first');
+    expect(await fromContinuation(open(), 'query', another)).toEqual({ row: 'b' });
+  });
+
+  test('cannot be made before the first secret while its account does not respond', async () => {
+    const { open, stopped } = await provisionAccounts();
+    stopped.add('first');
+    await expect(toContinuation(open(), 'query', { row: 'a' })).rejects.toMatchObject({ code: 'storage-unavailable' });
+  });
+});
+
+test('a read continues after the row of its position, or from the beginning where storage paused before any row', () => {
+  expect(startOf(undefined)).toBeUndefined();
+  expect(startOf({ row: 'a' })).toBe('a');
+  expect(startOf({ row: 'a', resume: 'x' })).toBe('a');
+  expect(startOf({ row: '', resume: 'x' })).toBeUndefined();
+  expect(startOf({ row: '' })).toBe('');
 });

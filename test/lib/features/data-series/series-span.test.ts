@@ -32,6 +32,22 @@ const { list } = defineModel({
       span: perDay,
       access,
     }),
+    ...(
+      [
+        ['before', '{day}_{gate}'],
+        ['twice', '{day}_{gate}_{day}'],
+        ['ended', '{gate}_{day}_end'],
+      ] as const
+    ).map(([name, row]) =>
+      defineSeries(name, {
+        schema,
+        table: name,
+        key: { partition: '{site}', row },
+        slots: hours,
+        span: perDay,
+        access,
+      }),
+    ),
     defineSeries('wide', {
       schema: z.object({ site: z.string(), year: z.int32().min(0).max(9999) }),
       table: 'wide',
@@ -42,8 +58,8 @@ const { list } = defineModel({
     }),
   ],
 });
-const [adjacent, apart, wide] = list;
-if (!adjacent || !apart || !wide) throw new Error('The model has three series.');
+const [adjacent, apart, before, twice, ended, wide] = list;
+if (!adjacent || !apart || !before || !twice || !ended || !wide) throw new Error('The model has six series.');
 
 const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
 const engine = engineCore.createEngine(storage);
@@ -61,6 +77,9 @@ describe('a span of a series', () => {
   test.each([
     ['adjacent', adjacent, 1],
     ['apart', apart, 2],
+    ['with the day before another field', before, 2],
+    ['with the day twice', twice, 2],
+    ['with a text after the day', ended, 2],
   ] as const)('of hours takes the fewest transactions if its rows are %s', async (_name, entity, cost) => {
     const of = (gate: string, day: string) => ({ site: 'a', gate, day });
     await featureSeries.setCounts(engine, entity, of('1', '2026-11-19'), slots({ 9: 1, 10: 2, 23: 3 }));

@@ -40,3 +40,69 @@ test('a page of many buckets has fewer groups, and no group is lost', { tags: ['
   expect(all).toEqual(days.map((day) => expect.objectContaining({ group: { day }, count: 256 })));
   expect(rest.next).toBeUndefined();
 });
+
+test('the totals of a range are added up over buckets, in order and page by page, without groups that are empty', async () => {
+  const things = defineEntity('tallies', {
+    schema: z.object({ id: z.string().min(1), day: z.string().min(1), size: z.number().optional() }),
+    table: 'tallies',
+    key: { partition: '{id}', row: 'tally' },
+    totals: {
+      perDay: total({
+        table: 'talliesperday',
+        partition: 'all_{id%3}',
+        row: '{day}',
+        sum: ['size'],
+        min: ['size'],
+        max: ['size'],
+      }),
+    },
+    access: { read: ['reader'], write: ['reader'] },
+  });
+  const [entity] = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [things] }).list;
+  const declared = entity?.totals.perDay;
+  if (!entity || !declared) throw new Error('The total is declared.');
+  const storage = storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) });
+  await storageTables.createTable(storage, 'talliesperday');
+  const put = async (bucket: number, day: string, amounts: object) => {
+    const partition = defineKeys.buildKeys(declared.partition, {})[bucket] ?? '';
+    const properties = { EntityType: 'total', Amounts: JSON.stringify(amounts) };
+    const action = { kind: 'insert', row: defineKeys.buildKey(declared.totalRow, { day }), properties } as const;
+    await storageRows.submit(storage, { table: 'talliesperday', partition, actions: [action] });
+  };
+  const of = (count: number, size: number) => ({ count, sum: { size: `${size}` }, min: { size }, max: { size } });
+  await put(2, 'd1', of(1, 5));
+  await put(0, 'd2', of(2, 3));
+  await put(1, 'd2', of(1, -4));
+  await put(2, 'd2', { count: 1, sum: { size: '1' }, min: {}, max: {} });
+  await put(0, 'd3', of(0, 0));
+  await put(1, 'd4', of(3, 1));
+  await put(0, 'd5', of(1, 2));
+  const engine = engineCore.createEngine(storage);
+  const read = async (top: number, bounds = {}) => {
+    const pages: string[][] = [];
+    for (let after: { row: string } | undefined, isFirst = true; isFirst || after; isFirst = false) {
+      const page = await readTotals(engine, entity, declared, {}, { top, after, ...bounds });
+      pages.push(
+        page.items.map((one) =>
+          JSON.stringify([(one.group as { day: string }).day, one.count, one.sum, one.min, one.max]),
+        ),
+      );
+      after = page.next;
+    }
+    return pages;
+  };
+  const all = [
+    '["d1",1,{"size":5},{"size":5},{"size":5}]',
+    '["d2",4,{"size":0},{"size":-4},{"size":3}]',
+    '["d4",3,{"size":1},{"size":1},{"size":1}]',
+    '["d5",1,{"size":2},{"size":2},{"size":2}]',
+  ];
+  expect(await read(100)).toEqual([all]);
+  expect(await read(5)).toEqual([all]);
+  for (const top of [1, 2, 3]) {
+    const pages = await read(top);
+    expect(pages.flat()).toEqual(all);
+    expect(Math.max(...pages.map((page) => page.length))).toBe(Math.min(top, 2));
+  }
+  expect(await read(100, { from: 'd2', to: 'd4' })).toEqual([all.slice(1, 3)]);
+});
