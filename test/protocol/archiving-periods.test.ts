@@ -150,6 +150,24 @@ describe('a period past retention', () => {
     expect(await featureUpkeep.listPeriodArchives(world.storage, 'visits')).toHaveLength(2);
   });
 
+  test('gets the part after its last one, whatever parts another period has', async () => {
+    const container = storageBlobs.PERIOD_ARCHIVES_CONTAINER;
+    const lastrow = Buffer.from(JSON.stringify(['a', 'b', 'c'])).toString('base64url');
+    const metadata = { state: 'verified', rows: '1', hash: 'x', lastrow };
+    const earlier = Array.from({ length: 10 }, (_, index) => `visits/${DAY}/${index + 1}.ndjson.gz`);
+    for (const name of [...earlier, 'visits/2026-11-21/12.ndjson.gz', 'visits/2026-11-19/13.ndjson.gz'])
+      await storageBlobs.writeBlob(world.storage, { container, name }, Buffer.from('x'), {
+        type: 'application/gzip',
+        metadata,
+      });
+    await write(1);
+    expect(await roll()).toMatchObject({ dropped: [TABLE] });
+    const archives = await featureUpkeep.listPeriodArchives(world.storage, 'visits');
+    const parts = archives.filter(({ period }) => period === DAY).map(({ part }) => part);
+    expect(parts.toSorted((one, other) => one - other)).toEqual(Array.from({ length: 11 }, (_, index) => index + 1));
+    expect(archives.find(({ period, part }) => period === DAY && part === 11)).toMatchObject({ rows: 1 });
+  });
+
   test('is not archived before writers with a late clock have finished', async () => {
     await write(2);
     const midnight = Date.parse('2026-11-24T00:00:00Z');

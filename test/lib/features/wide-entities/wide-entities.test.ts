@@ -193,6 +193,34 @@ describe('a declaration is rejected', () => {
     expect(() => load(surveys(over))).toThrow(reason);
   });
 
+  test('for an exclamation mark in a row key of its table, and not of another table', () => {
+    const index = (table: string) => ({
+      indexes: {
+        title: interPartitionIndex({
+          table,
+          partition: '{title}',
+          row: 'all!{office}_{surveyId}',
+          copies: 'keys' as const,
+        }),
+      },
+    });
+    const other = (table: string, row = '{id}', over: Parts = {}) =>
+      entity('others', {
+        schema: z.object({ place: z.string(), id: z.string(), title: z.string() }),
+        table,
+        key: { partition: '{place}', row },
+        access,
+        ...over,
+      });
+    const refused = /the row key \S+ of "others" in its table has a "!"/;
+    expect(() => load(surveys(), other('surveys', 'other!{id}'))).toThrow(refused);
+    expect(() => load(surveys(), other('others', 'other!{id}'))).not.toThrow();
+    expect(() => load(surveys(index('bytitle')))).not.toThrow();
+    const beside = { indexes: { title: intraPartitionIndex({ row: 'all!{id}' }) } };
+    expect(() => load(surveys(), other('surveys', 'other_{id}', beside))).toThrow(refused);
+    expect(() => load(surveys(), other('others', 'other_{id}', beside))).not.toThrow();
+  });
+
   test('with copied fields on either side', () => {
     expect(() => load(source, surveys(copied(source)))).toThrow(/fields that change with another entity/);
     const wide = surveys();
