@@ -126,8 +126,10 @@ async function tryRequest(
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
   if (!source || hasExpired(entity, source.values, engine.now())) throw notFound(entity, asked.key);
+  const isMove = asked.operation === 'move';
+  engine.guard?.checkBefore(entity.name, asked.key, isMove ? 'update' : 'delete', source.values);
   const after = await toMoved(engine, entity, source.values, asked.to);
-  checkAllowed(engine, entity, asked, { before: source.values, after });
+  if (isMove) engine.guard?.checkAfter(entity.name, 'update', after, source.values);
   // The key may have derived fields.
   const to = asked.to && { ...asked.to, ...pick(after, fieldsInKey(entity)) };
   const transfer: Transfer = {
@@ -152,17 +154,6 @@ async function tryRequest(
   const change = { operation, entity: entity.name, address, fields: Object.keys(asked.to ?? {}), etag: source.etag };
   await sendTransfer(engine, transfer, change);
   return operationId;
-}
-
-/** An archive takes the entity away, and a move changes it. Throws `not-found`, `forbidden`. */
-function checkAllowed(
-  { guard }: Engine,
-  entity: Entity,
-  { operation, key }: Pick<Transfer, 'operation' | 'key'>,
-  { before, after }: { readonly before: Values; readonly after: Values },
-): void {
-  guard?.checkBefore(entity.name, key, operation === 'move' ? 'update' : 'delete', before);
-  if (operation === 'move') guard?.checkAfter(entity.name, 'update', after, before);
 }
 
 /** Executes a message of the queue `transfers`, which may be a duplicate or late. Throws to be retried. */

@@ -13,9 +13,9 @@ import { beingRekeyed, declarationOf, entityIn, judgeRow } from '../read/entity-
 import { readEntityRows, toPosition } from '../read/retrieve.ts';
 import { unreachableRow } from '../read/unreadable-field.ts';
 import { runExclusive } from '../run-exclusive.ts';
+import type { EntityWrite } from './checks.ts';
 import { atAction, EntityChanged } from './conflict.ts';
 import {
-  type EntityWrite,
   type PlannedWrite,
   planWrite,
   prepareCreate,
@@ -23,6 +23,7 @@ import {
   prepareMerge,
   preparePut,
   prepareValidPut,
+  unlessInvalid,
   withSetFields,
 } from './entity-write.ts';
 import { commit } from './eventual-transaction.ts';
@@ -191,7 +192,7 @@ function refuse(index: number, why: string): RowkeyError {
   return new RowkeyError('invalid-input', `The action at ${index} ${why}`, { field: `actions.${index}` });
 }
 
-/** Validates an action. Throws `invalid-input`. */
+/** Throws `invalid-input` for an action without a valid key, and for a create that is not valid. */
 function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWrite {
   if ('create' in action) return prepareCreate(engine, entity, action.create);
   const { ifMatch } = action;
@@ -199,11 +200,18 @@ function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWri
     return prepareMerge(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch });
   if ('delete' in action)
     return prepareDelete(engine, entity, validateKey(entity, action.delete), undefined, { ifMatch });
-  const values = validate(entity, withSetFields(engine, entity, action.put));
-  const key = pick(values, entity.keyFields);
-  // Only the stored entity tells the values of fields that another caller has set.
-  if (engine.guard?.setFields(entity.name)) return preparePut(engine, entity, key, action.put, { ifMatch });
-  return prepareValidPut(engine, entity, key, values, { ifMatch });
+  try {
+    const values = validate(entity, withSetFields(engine, entity, action.put));
+    const key = pick(values, entity.keyFields);
+    // Only the stored entity tells the values of fields that another caller has set.
+    if (engine.guard?.setFields(entity.name)) return preparePut(engine, entity, key, action.put, { ifMatch });
+    return prepareValidPut(engine, entity, key, values, { ifMatch });
+  } catch (error) {
+    const key = hasCode(error, 'invalid-input') && unlessInvalid(() => validateKey(entity, action.put));
+    if (!key) throw error;
+    // The write is refused in the order of the checks.
+    return preparePut(engine, entity, key, action.put, { ifMatch });
+  }
 }
 
 /** Splits writes where the next one changes an entity again, or needs a transaction of its own. */

@@ -12,6 +12,7 @@ import { hasConstantDefault } from '../../define/schema/field-schema.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
 import { declarationOf, type EntityRowOptions, readLive } from '../read/entity-rows.ts';
+import type { EntityWrite } from './checks.ts';
 import { atAction } from './conflict.ts';
 import {
   type BatchAction,
@@ -24,7 +25,6 @@ import {
   writeOne,
 } from './entity-batch.ts';
 import {
-  type EntityWrite,
   prepareCreate,
   prepareDelete,
   prepareMerge,
@@ -272,7 +272,9 @@ export const putEntity: Change<Put> = async (engine, entity, key, input, conditi
     if (!mustBeNew || !hasCode(error, 'duplicate-key', 'duplicate-value', 'partition-full')) throw error;
     // The row may be of another kind.
     const found = await readLive(engine, there, write.address);
-    if (found) checkConditions(conditions, found.etag);
+    // The ETag of a hidden row is not told: it is a conflict, as for a create.
+    const isHidden = found && engine.guard?.isHidden(there.name, 'update', found.values);
+    if (found && !isHidden) checkConditions(conditions, found.etag);
     throw error;
   }
 };

@@ -1,58 +1,28 @@
 import type { z } from 'zod';
-import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
+import { hasCode, RowkeyError } from '../../base/errors.ts';
 import { isSame } from '../../base/is-same.ts';
 import { findNotJson } from '../../base/json-value.ts';
 import { isObject, mergePatch } from '../../base/merge-patch.ts';
 import { mapValues, omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { isReference, toSnapshot } from '../../define/codec/entity-codec.ts';
-import { groupOfFurtherRow, groupsToRead, listedRows, withDefaultFields } from '../../define/codec/further-rows.ts';
+import { withDefaultFields } from '../../define/codec/further-rows.ts';
 import { checkFields, validate, validateFields } from '../../define/codec/validation.ts';
-import { type Change, type Live, type Unread, whyClosed } from '../../define/declaration/change.ts';
-import { type Conditions, checkConditions, singleEtag } from '../../define/declaration/conditions.ts';
+import type { Unread } from '../../define/declaration/change.ts';
+import { type Conditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type EntityRowOptions, judgeRow, notFound, readJoinedRow, requireRekeyed } from '../read/entity-rows.ts';
+import { judgeRow, notFound, readJoinedRow } from '../read/entity-rows.ts';
 import { unreadableField } from '../read/unreadable-field.ts';
 import { isShared } from '../shared-tables.ts';
+import { CHECKS, type CheckedWrite, type Current, checkKeyKept, type EntityWrite, isWritable } from './checks.ts';
 import { duplicateKey } from './conflict.ts';
 import { findDerived, toStored } from './stored-values.ts';
 
 /** What a request makes of one entity: what is read, what is checked, and the change that follows. entity-batch.ts commits it. */
-
-/** The stored entity from which a write begins. */
-interface Current {
-  readonly values: Values;
-  /** True for a row that `judgeRow` rejects. It has no values, and can be deleted or replaced as a whole. */
-  readonly isRefused: boolean;
-  /** The fields in further rows that were not read: see `unreadFields`. */
-  readonly unread: Values;
-}
-
-export interface EntityWrite
-  extends Pick<EntityChange, 'entity' | 'address' | 'position' | 'incarnation' | 'isUpkeep' | 'refreshesCopies'> {
-  /** The values of the key fields. */
-  readonly key: Values;
-  /** What the address must have: no entity, an entity, or either of them. */
-  readonly expects: 'none' | 'one' | 'any';
-  readonly conditions: Conditions;
-  /** The change, if it follows without a read. */
-  readonly unread?: (Pick<Change, 'after' | 'isPartial'> & { readonly before: Unread }) | undefined;
-  /** The rows to read; undefined if the transaction itself finds out whether there is an entity. */
-  readonly read: EntityRowOptions | undefined;
-  /** The row of the entity, if it has been read already. Dropped when it is stale. */
-  found?: Row | undefined;
-  /** True if it needs a transaction of its own. */
-  readonly isAlone?: boolean;
-  readonly isDelete?: boolean;
-  /** True for a write of the engine that finds an expired entity. For others it is absent. */
-  readonly isOfExpired?: boolean;
-  /** The values to store, or undefined to delete the entity. Without `current` there is no entity. */
-  next(current: Current | undefined): Promise<Values | undefined>;
-}
 
 /** A change that a write has planned, with its outcome if it is committed. */
 export interface PlannedWrite extends EntityChange {
@@ -71,70 +41,48 @@ export async function planWrite(engine: Engine, write: EntityWrite): Promise<Pla
 }
 
 async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWrite> {
-  const {
-    entity,
-    address,
-    position,
-    key,
-    expects,
-    conditions,
-    unread,
-    isUpkeep = false,
-    refreshesCopies = false,
-  } = write;
+  const { entity, address, position, key, expects, unread, isUpkeep = false, refreshesCopies = false } = write;
   const of = { write, entity, address, position };
   const isRekeyed = entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name));
-  if (unread && !isRekeyed) {
-    checkWritable(entity, key, engine.now());
+  if (unread && !isRekeyed && isWritable(entity, key, engine.now()))
     return { ...of, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
-  }
   // The tombstone at the former key is deleted first: with it, a process that is late with its copy would restore the entity.
   if (isRekeyed === 'moving' && write.isDelete) await engine.rekey?.find(engine, entity.name, address);
+  // A write without a read that would be refused reads the entity, to be refused in the order of the checks.
   const read = write.read ?? (isRekeyed && {});
   const row = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
-  // An entity that has left its former key was not deleted.
-  if (engine.rekey && !entity.formerKey) await requireRekeyed(engine, entity);
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
-  if (!judged || judged.is === 'other') {
-    if (expects === 'one') throw notFound(entity, key);
-    checkConditions(conditions, undefined);
-    const found = toSnapshot(entity, row);
-    const isTaken = found.state === 'live';
-    // A copy, a list or an entity of another type has the same key.
-    if (isTaken && expects === 'any') throw duplicateKey(entity, key);
-    // The insert of a new entity finds out what has its key.
-    const before = isTaken ? ({ state: 'absent' } as const) : found;
-    return {
-      ...of,
-      before,
-      after: await write.next(undefined),
-      mayExist: expects === 'any',
-      incarnation: write.incarnation,
-      outcome: 'created',
-    };
+  const found = judged && judged.is !== 'other' ? judged.snapshot : undefined;
+  const current = found && isKnown(engine, write, found.values) ? found : undefined;
+  const checked: CheckedWrite = { engine, write, current, isRefused: judged?.is === 'invalid', after: undefined };
+  for (const { check } of CHECKS) await check(checked);
+  const after = checked.after && ((await write.store?.(checked.after, current?.values)) ?? checked.after);
+  if (current) {
+    const isUnchanged = !refreshesCopies && isSame(after, current.values);
+    const outcome = isUnchanged ? 'unchanged' : after ? 'stored' : 'deleted';
+    return { ...of, before: current, after, isUpkeep, refreshesCopies, outcome };
   }
-  const before = judged.snapshot;
-  const isExpired = !write.isOfExpired && hasExpired(entity, before.values, engine.now());
-  const isHidden = expects === 'any' && engine.guard?.isHidden(entity.name, 'update', before.values);
-  if (!isUpkeep && (isExpired || isHidden)) {
-    if (expects === 'one') throw notFound(entity, key);
-    checkConditions(conditions, undefined);
-    // The insert finds the row. An expired one is then deleted: see expired.ts. A hidden one is a conflict, after all other errors, as
-    // for a create under this key: that tells no more of the row than a caller who may create it learns anyway.
-    return { ...of, before: { state: 'absent' }, after: await write.next(undefined), outcome: 'created' };
-  }
-  // First of all: no other error may say that there is such a row.
-  if (!isUpkeep) engine.guard?.checkBefore(entity.name, key, write.isDelete ? 'delete' : 'update', before.values);
-  if (!isUpkeep) checkWritable(entity, key, engine.now());
-  checkConditions(conditions, before.etag);
-  const closed = whyClosed(before.system);
-  if (closed !== undefined) throw busy(closed);
-  const isRefused = judged.is === 'invalid';
-  const after = await write.next({ values: before.values, isRefused, unread: unreadFields(entity, before) });
-  if (after) checkKeyKept(entity, key, after);
-  const isUnchanged = !refreshesCopies && isSame(after, before.values);
-  const outcome = isUnchanged ? 'unchanged' : after ? 'stored' : 'deleted';
-  return { ...of, before, after, isUpkeep, refreshesCopies, outcome };
+  const there = found ?? toSnapshot(entity, row);
+  const isTaken = there.state === 'live';
+  // A copy, a list or an entity of another type has the same key.
+  if (isTaken && !found && expects === 'any') throw duplicateKey(entity, key);
+  return {
+    ...of,
+    // The insert finds out what has the key. An expired entity is then deleted: see expired.ts. A hidden one is a conflict, after all other
+    // errors, as for a create under this key: that tells no more of the row than a caller who may create it learns anyway.
+    before: isTaken ? { state: 'absent' } : there,
+    after,
+    mayExist: expects === 'any' && !found,
+    incarnation: write.incarnation,
+    outcome: 'created',
+  };
+}
+
+/** False for an entity of which the write must not tell: an expired one, and one that the caller can neither write nor read. */
+function isKnown({ guard, now }: Engine, { entity, isDelete, isUpkeep, isOfExpired }: EntityWrite, values: Values) {
+  if (isUpkeep) return true;
+  if (!isOfExpired && hasExpired(entity, values, now())) return false;
+  return !guard?.isHidden(entity.name, isDelete ? 'delete' : 'update', values);
 }
 
 /** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */
@@ -146,8 +94,6 @@ export function prepareCreate(
 ): EntityWrite {
   const plain = validate(entity, withSetFields(engine, entity, key ? withKey(entity, key, input) : input));
   if (key) checkKeyKept(entity, key, plain);
-  engine.guard?.checkAfter(entity.name, 'create', plain);
-  checkWritable(entity, plain, engine.now());
   return {
     entity,
     address: addressOf(entity, plain),
@@ -156,7 +102,8 @@ export function prepareCreate(
     conditions,
     read: entity.features.some(({ write }) => write?.remains?.isLikely(entity)) ? {} : undefined,
     incarnation,
-    next: () => toStored(engine, entity, plain),
+    next: async () => plain,
+    store: (values) => toStored(engine, entity, values),
   };
 }
 
@@ -178,7 +125,8 @@ export const preparePut: ToWrite = (engine, entity, key, input, conditions) => {
   // A derived field in the body must equal the stored one, which is then read.
   const hasDerived = Object.keys(entity.derived).some((field) => field in Object(input));
   const before = hasDerived ? undefined : unreadState(engine, entity, key, conditions);
-  const unread = before && { before, after: wholeValues(engine, entity, { key, input }) };
+  const after = before && unlessInvalid(() => wholeValues(engine, entity, { key, input }));
+  const unread = before && after && { before, after };
   return { ...prepareReplace(engine, entity, key, input, conditions), expects: 'any', unread };
 };
 
@@ -192,12 +140,10 @@ export const prepareValidPut: ToWrite<Values> = (engine, entity, key, values, co
 const prepareStore: ToWrite<(current?: Values) => Values> = (engine, entity, key, valid, conditions) => ({
   ...describeChange(entity, key, conditions),
   async next(current) {
-    const values = valid(current?.values);
-    engine.guard?.checkAfter(entity.name, current ? 'update' : 'create', values, current?.values);
-    if (!current) checkWritable(entity, values, engine.now());
     const kept = current ? pick(current.values, entity.keptFields) : {};
-    return toStored(engine, entity, { ...kept, ...values }, current?.values);
+    return { ...kept, ...valid(current?.values) };
   },
+  store: (values, current) => toStored(engine, entity, values, current),
 });
 
 /** The part of a write that all changes of a whole entity have. */
@@ -228,13 +174,14 @@ export const preparePatch: ToWrite = (engine, entity, key, patch, conditions) =>
       if (!current || current.isRefused) throw notFound(entity, key);
       return applyPatch(engine, entity, { key, patch, ...current });
     },
+    store: (values, current) => toStored(engine, entity, values, current),
   };
 };
 
 /** Changes some fields, without a read if storage can merge them. The result has no other fields. */
 export const prepareMerge: ToWrite = (engine, entity, key, patch, conditions) => {
   const before = unreadState(engine, entity, key, conditions);
-  const after = before && mergeable(entity, key, patch);
+  const after = before && unlessInvalid(() => mergeable(entity, key, patch));
   const unread = before && after && { before, after, isPartial: true };
   return { ...preparePatch(engine, entity, key, patch, conditions), unread };
 };
@@ -254,12 +201,17 @@ export const prepareDelete: ToWrite<Row | undefined> = (engine, entity, key, fou
   };
 };
 
-/** Throws if a pattern cannot store an entity with these values, or with this key, now. */
-export function checkWritable(entity: Entity, values: Values, now: number): void {
-  for (const { layout } of entity.features) layout?.periods?.check(entity, values, now);
+/** Undefined for values that are not valid: the write reads the entity, and is refused in the order of the checks. */
+export function unlessInvalid(compute: () => Values | undefined): Values | undefined {
+  try {
+    return compute();
+  } catch (error) {
+    if (hasCode(error, 'invalid-input')) return undefined;
+    throw error;
+  }
 }
 
-/** The values to store when `patch` changes some fields of the entity. */
+/** The values when `patch` changes some fields of the entity. */
 async function applyPatch(
   engine: Engine,
   entity: Entity,
@@ -290,8 +242,7 @@ async function applyPatch(
   const left = merged.filter(([field, value]) => value !== null || copies.includes(field));
   const changed = validate(entity, Object.fromEntries(left), { ...held, ...pick(current, kept), ...unread });
   const known = await withDerivedOfBlobs(engine, entity, omit(changed, Object.keys(unread)), current);
-  engine.guard?.checkAfter(entity.name, 'update', { ...pick(current, entity.keptFields), ...known }, current);
-  return toStored(engine, entity, { ...pick(current, entity.keptFields), ...known }, current);
+  return { ...pick(current, entity.keptFields), ...known };
 }
 
 /** The values with derived fields of the texts that are in blobs, to which the values of a patch refer. If a blob is lost, they are kept. */
@@ -330,15 +281,6 @@ function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefi
   if (values.length === 0 || values.some((value) => value === null || value === undefined || isObject(value)))
     return undefined;
   return validateFields(entity, given);
-}
-
-/** The fields in further rows that were not read, without their values. They are valid as they are stored. */
-function unreadFields(entity: Entity, { system, further }: Live): Values {
-  const names = Object.keys(listedRows(system)).filter((name) => !further?.has(name));
-  const groups = new Set(names.map(groupOfFurtherRow));
-  const isUnread = (field: string) => groupsToRead(entity, [field]).some((group) => groups.has(group));
-  const fields = entity.apartFields.filter(isUnread);
-  return Object.fromEntries(fields.map((field) => [field, undefined]));
 }
 
 /** The body with the fields that it leaves out and that follow from the caller: as they are stored, or for a new entity as they will be. */
@@ -383,17 +325,6 @@ function withValue(patch: Values): Values {
 function normalize(entity: Entity, field: string, value: unknown): unknown {
   const schema = entity.schema.shape[field] as z.ZodType | undefined;
   return schema?.safeParse(value).data;
-}
-
-/** A change must not change a derived field of the key. */
-function checkKeyKept(entity: Entity, key: Values, after: Values): void {
-  const field = entity.keyFields.find((name) => after[name] !== key[name]);
-  if (field === undefined) return;
-  throw new RowkeyError(
-    'invalid-input',
-    `"${field}" is part of the key; the fields that it is derived from cannot be changed.`,
-    { field },
-  );
 }
 
 /** Fields that only the engine writes are accepted in a body if they are unchanged. */

@@ -8,7 +8,8 @@ import { indexEntriesOf, isContested, isCopy } from '../../define/places/index-e
 import { type Address, type Row, readRow } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { entityIn, readJoinedRow } from '../read/entity-rows.ts';
-import { type EntityWrite, type PlannedWrite, prepareDelete } from './entity-write.ts';
+import type { EntityWrite } from './checks.ts';
+import { type PlannedWrite, prepareDelete } from './entity-write.ts';
 
 /**
  * Expired entities keep their key and their unique values in storage until a timer deletes them. A write that collides with one deletes it

@@ -12,8 +12,8 @@ import { isForeign, notFound, readEntityRow } from '../../engine/read/entity-row
 import { announceOrphans, BlobGone, sha256 } from '../../engine/read/text-blobs.ts';
 import { runExclusive } from '../../engine/run-exclusive.ts';
 import { isShared } from '../../engine/shared-tables.ts';
+import { checkWritable } from '../../engine/write/checks.ts';
 import { duplicateKey } from '../../engine/write/conflict.ts';
-import { checkWritable } from '../../engine/write/entity-write.ts';
 import type { BlobAddress } from '../../storage/blobs.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import { type Action, type Address, deleteSame, type Properties, type Row, submit } from '../../storage/rows.ts';

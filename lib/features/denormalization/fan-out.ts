@@ -19,8 +19,8 @@ import {
 import { isOptional } from '../../define/schema/field-schema.ts';
 import { declarationOf } from '../../engine/read/entity-rows.ts';
 import { fieldsOf } from '../../engine/reconcile/intent.ts';
+import type { EntityWrite } from '../../engine/write/checks.ts';
 import { writeOne, writePartitions } from '../../engine/write/entity-batch.ts';
-import type { EntityWrite } from '../../engine/write/entity-write.ts';
 import { type Address, type Row, readRange, readRow } from '../../storage/rows.ts';
 import { count } from '../../telemetry/metrics.ts';
 import { inPattern } from '../../telemetry/span.ts';
