@@ -108,6 +108,28 @@ test('keeps the full text of every message, lists the newest first and records e
   expect(items[1]?.text === text).toBe(true);
 });
 
+test('lists page by page, and says whether more follows, also beyond the last page', async () => {
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  for (const [age, id] of names.entries())
+    await recordPoison(engine, message({ id, insertedAt: 5_000 - age, attempts: age }), id);
+  const pages: string[][] = [];
+  let page: Awaited<ReturnType<typeof listPoison>> | undefined;
+  do {
+    page = await listPoison(engine, { limit: 2, after: page?.items.at(-1)?.id });
+    pages.push(page.items.map(({ reason, attempts }) => `${reason}${attempts}`));
+  } while (page.more);
+  expect(pages).toEqual([['a0', 'b1'], ['c2', 'd3'], ['e4']]);
+  expect(await listPoison(engine, { limit: 5 })).toMatchObject({ more: false, away: [] });
+  expect(await listPoison(engine, { limit: 4 })).toMatchObject({ more: true });
+  const last = (await listPoison(engine, { limit: 5 })).items.at(-1)?.id;
+  expect(await listPoison(engine, { limit: 5, after: last })).toEqual({ items: [], more: false, away: [] });
+});
+
+test('does not record a message whose id no record can have', async () => {
+  await expect(recordPoison(engine, message({ id: 'a/b' }), 'why')).rejects.toThrow('cannot be recorded');
+  expect((await listPoison(engine, { limit: 5 })).items).toEqual([]);
+});
+
 describe('the list of poison messages', () => {
   const COUNT = 60;
   const earlier = `${String(8_640_000_000_000_000 - 500).padStart(16, '0')}_earlier`;

@@ -23,6 +23,7 @@ beforeEach(async () => {
 const count = async () => (await queue.getProperties()).approximateMessagesCount;
 /** Receives a message, which is then no longer in the queue. */
 const receive = async (): Promise<Message> => {
+  if ((await queue.peekMessages()).peekedMessageItems.length === 0) throw new Error('No message is visible.');
   const { message, receipt } = await receiveMessage(storage, QUEUE);
   await queue.deleteMessage(message.id, receipt);
   return message;

@@ -1,4 +1,4 @@
-import type { HttpClient } from '@azure/core-rest-pipeline';
+import { createDefaultHttpClient, type HttpClient } from '@azure/core-rest-pipeline';
 import { beforeAll, describe, expect, test } from 'vitest';
 import {
   claim,
@@ -36,6 +36,29 @@ test('a writer does not look for its claim after its time limit', async () => {
   await expect(claiming).rejects.toMatchObject({ code: 'storage-unavailable' });
   expect(methods).toEqual(['POST']);
 });
+
+test.each([true, false])(
+  'a writer without a time limit looks for its claim after a lost reply: stored %s',
+  async (isStored) => {
+    const client = createDefaultHttpClient();
+    let isFirst = true;
+    const httpClient: HttpClient = {
+      async sendRequest(request) {
+        if (!isFirst) return client.sendRequest(request);
+        isFirst = false;
+        if (isStored) await client.sendRequest(request);
+        throw Object.assign(new Error('No reply.'), { name: 'AbortError' });
+      },
+    };
+    const losing = engineCore.createEngine(
+      storageAccounts.openStorage({ connectionString: testStorage(import.meta.url), httpClient }),
+    );
+    const row = `lost${isStored}`;
+    const claiming = claim(losing, entryAt(row), ownerAt('1'), { intent: 'w1' });
+    if (isStored) expect(await claiming).toMatchObject({ isNew: false, properties: { Claim: 'w1', SourceRow: '1' } });
+    else await expect(claiming).rejects.toMatchObject({ code: 'storage-unavailable' });
+  },
+);
 
 describe('a claim of a unique value', () => {
   test('inserts a free row for its owner, and finds its own claim again', async () => {

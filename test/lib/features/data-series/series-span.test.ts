@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineModel, defineSeries } from '../../../../lib/define.ts';
-import { readSpan } from '../../../../lib/features/data-series/series-span.ts';
+import { readSpan, spanKeyFields } from '../../../../lib/features/data-series/series-span.ts';
 import { engineCore } from '../../../kit/engine.ts';
 import { featureSeries } from '../../../kit/features.ts';
 import { storageAccounts, storageTables } from '../../../kit/storage.ts';
@@ -152,4 +152,13 @@ describe('a span of a series', () => {
     expect((await read('2026', ''))[0]).toMatchObject({ code: 'invalid-input', field: 'to' });
     expect((await read('2026-11-20', '2026-11-20'))[1]).toBe(1);
   });
+});
+
+test('the key of a span has every field but the period', () => {
+  expect([adjacent, apart, twice, wide].map(spanKeyFields)).toEqual([
+    ['site', 'gate'],
+    ['site', 'gate'],
+    ['site', 'gate'],
+    ['site'],
+  ]);
 });

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, total } from '../../../../lib/define.ts';
-import { readTotals } from '../../../../lib/features/totals/read-totals.ts';
+import { checkGroup, readTotals } from '../../../../lib/features/totals/read-totals.ts';
 import { defineKeys } from '../../../kit/define.ts';
 import { engineCore } from '../../../kit/engine.ts';
 import { storageAccounts, storageRows, storageTables } from '../../../kit/storage.ts';
@@ -105,4 +105,26 @@ test('the totals of a range are added up over buckets, in order and page by page
     expect(Math.max(...pages.map((page) => page.length))).toBe(Math.min(top, 2));
   }
   expect(await read(100, { from: 'd2', to: 'd4' })).toEqual([all.slice(1, 3)]);
+});
+
+test('a group is named by whole periods of its unit, and by the values of its other fields', () => {
+  const declared = total({ table: 'perday', partition: '{place}_{at.month}', row: '{size}_{on.year}' });
+  const fields = ['place', 'at', 'size', 'on'];
+  const given = { place: 'Bern', at: '2026-11', size: '3', on: '2026' };
+  const validated: (readonly string[])[] = [];
+  const check = (values: object, some = fields) =>
+    checkGroup(declared, { ...values }, some, (others) => {
+      validated.push(others);
+      return { place: 'Bern', size: 3 };
+    });
+  expect(check(given)).toEqual({ place: 'Bern', size: 3, at: '2026-11', on: '2026' });
+  expect(check({ ...given, on: 'x' }, ['place', 'at'])).toEqual({ place: 'Bern', size: 3, at: '2026-11' });
+  expect(validated).toEqual([['place', 'size'], ['place']]);
+  const refuse = (values: object, field: string, accepted: string) =>
+    expect(() => check({ ...given, ...values })).toThrow(
+      expect.objectContaining({ code: 'invalid-input', field, accepted }),
+    );
+  refuse({ at: '2026-11-20' }, 'at', 'a month such as 2026-11');
+  refuse({ at: '2026' }, 'at', 'a month such as 2026-11');
+  refuse({ on: '2026-11' }, 'on', 'a year such as 2026');
 });
