@@ -182,6 +182,27 @@ export async function readJoinedRow(
   }
 }
 
+/**
+ * Reads the row that a write begins from, as `readJoinedRow` does. That a further row is lost is told only of an entity that is known to the
+ * caller; the row of any other one is returned without it.
+ */
+export async function readRowToWrite(
+  engine: Engine,
+  entity: Entity,
+  address: PointQuery,
+  { isKnown, ...options }: EntityRowOptions & { readonly isKnown: (values: Values) => boolean },
+): Promise<Row | undefined> {
+  try {
+    return await readJoinedRow(engine, entity, address, options);
+  } catch (error) {
+    if (!(error instanceof FurtherRowLost)) throw error;
+    const row = await readJoinedRow(engine, entity, address, { ...options, isWhole: false });
+    const found = row && entityIn(entity, row);
+    if (found && isKnown(found.values)) throw error;
+    return row;
+  }
+}
+
 /** The row of an entity and its further rows of these groups: one range query. */
 async function readRowsOf(
   { storage }: Engine,

@@ -12,7 +12,7 @@ import { unlessRefused } from '../../storage/errors.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { authorOfChanges } from '../note-change.ts';
-import { declarationOf, notFound, readLive, requireWritable } from '../read/entity-rows.ts';
+import { declarationOf, entityIn, notFound, readRowToWrite, requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import {
@@ -121,13 +121,17 @@ async function tryRequest(
   if (earlier && earlier.values.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
   const fields = Object.keys(entity.columns);
-  const source = await readLive(engine, entity, address, { fields, isWhole: true });
+  const isMove = asked.operation === 'move';
+  const action = isMove ? 'update' : 'delete';
+  const isKnown = (values: Values) =>
+    !hasExpired(entity, values, engine.now()) && !engine.guard?.isHidden(entity.name, action, values);
+  const row = await readRowToWrite(engine, entity, address, { fields, isWhole: true, isKnown });
+  const source = row && entityIn(entity, row);
   await requireWritable(engine, entity);
   // A running operation may be in progress. If its process died before sending the message, the message is sent now.
   if (!source && earlier) return operationId;
-  if (!source || hasExpired(entity, source.values, engine.now())) throw notFound(entity, asked.key);
-  const isMove = asked.operation === 'move';
-  engine.guard?.checkBefore(entity.name, asked.key, isMove ? 'update' : 'delete', source.values);
+  if (!source || !isKnown(source.values)) throw notFound(entity, asked.key);
+  engine.guard?.checkBefore(entity.name, asked.key, action, source.values);
   const after = await toMoved(engine, entity, source.values, asked.to);
   if (isMove) engine.guard?.checkAfter(entity.name, 'update', after, source.values);
   // The key may have derived fields.

@@ -78,7 +78,8 @@ export const CHECKS: readonly Check[] = [
   {
     requires: 'there is an entity, unless the write may create it',
     otherwise: 'not-found',
-    tells: 'nothing: an expired entity, and one that the caller can neither read nor write, is absent here and below',
+    tells:
+      'nothing: an expired entity, and one that the caller can neither read nor write, is absent here and below, also if a row of it is lost',
     check({ write: { entity, key, expects }, current }) {
       if (!current && expects === 'one') throw notFound(entity, key);
     },

@@ -15,7 +15,7 @@ import { addressOf } from '../../define/places/index-entries.ts';
 import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { judgeRow, notFound, readJoinedRow } from '../read/entity-rows.ts';
+import { judgeRow, notFound, readRowToWrite } from '../read/entity-rows.ts';
 import { unreadableField } from '../read/unreadable-field.ts';
 import { isShared } from '../shared-tables.ts';
 import { CHECKS, type CheckedWrite, type Current, checkKeyKept, type EntityWrite, isWritable } from './checks.ts';
@@ -50,10 +50,11 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   if (isRekeyed === 'moving' && write.isDelete) await engine.rekey?.find(engine, entity.name, address);
   // A write without a read that would be refused reads the entity, to be refused in the order of the checks.
   const read = write.read ?? (isRekeyed && {});
-  const row = write.found ?? (read && (await readJoinedRow(engine, entity, address, read)));
+  const isKnown = (values: Values) => mayTellOf(engine, write, values);
+  const row = write.found ?? (read && (await readRowToWrite(engine, entity, address, { ...read, isKnown })));
   const judged = row && expects !== 'none' ? judgeRow(entity, row) : undefined;
   const found = judged && judged.is !== 'other' ? judged.snapshot : undefined;
-  const current = found && isKnown(engine, write, found.values) ? found : undefined;
+  const current = found && isKnown(found.values) ? found : undefined;
   const checked: CheckedWrite = { engine, write, current, isRefused: judged?.is === 'invalid', after: undefined };
   for (const { check } of CHECKS) await check(checked);
   const after = checked.after && ((await write.store?.(checked.after, current?.values)) ?? checked.after);
@@ -79,7 +80,7 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
 }
 
 /** False for an entity of which the write must not tell: an expired one, and one that the caller can neither write nor read. */
-function isKnown({ guard, now }: Engine, { entity, isDelete, isUpkeep, isOfExpired }: EntityWrite, values: Values) {
+function mayTellOf({ guard, now }: Engine, { entity, isDelete, isUpkeep, isOfExpired }: EntityWrite, values: Values) {
   if (isUpkeep) return true;
   if (!isOfExpired && hasExpired(entity, values, now())) return false;
   return !guard?.isHidden(entity.name, isDelete ? 'delete' : 'update', values);

@@ -44,7 +44,17 @@ const days = defineEntity('days', {
   period: { per: 'day', field: 'at', keep: 1 },
   access,
 });
-const model = defineModel({ roles: ['user', 'root'], operatorRole: 'root', entities: [pages, days] });
+/** Has a second row. */
+const parts = defineEntity('parts', {
+  schema: schema.extend({ body: z.string().optional() }),
+  table: 'parts',
+  key: { partition: '{team}', row: '{at}' },
+  split: { text: ['body'] },
+  movable: ['team'],
+  archive: { table: 'formerparts' },
+  access,
+});
+const model = defineModel({ roles: ['user', 'root'], operatorRole: 'root', entities: [pages, days, parts] });
 
 const DAY_MS = 86_400_000;
 const NOW = Date.parse('2026-11-20T12:00:00Z');
@@ -276,6 +286,23 @@ test('a move does not tell that the fields of a hidden row fail', async () => {
   const sent = { kind: 'pages', key, fields: {}, ifMatch: undefined } as const;
   expect((await move(sent, ann)).code).toBe('not-found');
   expect((await move(sent, root)).code).toBe('wrong-operation');
+});
+
+test('a write does not tell that a part of a hidden row is lost', async () => {
+  const key = { team: 'here', at: AT };
+  await app.ask(root, 'POST', 'parts', { ...key, owner: 'bob', state: 'secret', size: 1, body: 'x' });
+  await app.storage.table('parts').deleteEntity('here', `${AT}!-text`);
+  for (const [method, path, body] of [
+    ['PATCH', '', { body: 'y' }],
+    ['POST', '/move', { team: 'away' }],
+    ['POST', '/archive', undefined],
+  ] as const) {
+    const at = [method, `parts/here/${AT}${path}`] as const;
+    expect([(await send(ann, at, body)).code, (await send(root, at, body)).code]).toEqual([
+      'not-found',
+      'needs-repair',
+    ]);
+  }
 });
 
 test('a write of a closed row tells a caller who may not know of the row nothing', async () => {
