@@ -151,6 +151,11 @@ describe('a span of a series', () => {
     expect((await read('now', '2026'))[0]).toMatchObject({ code: 'invalid-input', field: 'from' });
     expect((await read('2026', ''))[0]).toMatchObject({ code: 'invalid-input', field: 'to' });
     expect((await read('2026-11-20', '2026-11-20'))[1]).toBe(1);
+    // 400 days.
+    const most = { from: '2025-01-01', to: '2026-02-04' };
+    expect(await readSpan(engine, adjacent, { site: 'a', gate: '1' }, most)).toHaveLength(400 * 24);
+    const more = readSpan(engine, adjacent, { site: 'a', gate: '1' }, { ...most, to: '2026-02-05' });
+    await expect(more).rejects.toMatchObject({ code: 'invalid-input', field: 'from' });
   });
 });
 
