@@ -65,13 +65,15 @@ const BESIDE = -1;
 const SCENES = 10;
 /** A world that is a stage has scenes and little else, one after another. */
 const STAGED = 0.3;
-const SCENES_ON_STAGE = 40;
+const SCENES_ON_STAGE = 60;
 const SCENE_MS = 8_000;
 /** Rounds whose steps have what the entities of scenes need. */
 const MATERIAL_ROUNDS = 24;
 const CROWD = 8;
 /** The first of a crowd may create what the others need. */
 const CROWD_AFTER_MS = 3_000;
+/** By how much a clock may be ahead of that of storage, or behind it. */
+const AHEAD_MS = [0, 0, -7_000, 4_000, 8_000, 300_000, -300_000];
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
@@ -99,7 +101,7 @@ export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}
     processes,
     accounts,
     accountsAtFirst: grows ? accounts - 1 : accounts,
-    aheadMs: Array.from({ length: processes }, () => chance.pick([0, 0, -7_000, 4_000, 8_000, 300_000, -300_000])),
+    aheadMs: Array.from({ length: processes }, () => chance.pick(AHEAD_MS)),
     faults: chooseFaults(createChance(seed, 'faults')),
     user: modelName === LIMITED.model ? chooseUser(events, createChance(seed, 'user')) : undefined,
     isInjured: false,
@@ -128,7 +130,7 @@ function stageOf(seed: number, { chance, writes }: { readonly chance: Chance; re
     processes: 2 + chance.below(2),
     accounts,
     accountsAtFirst: accounts,
-    aheadMs: [0, chance.pick([0, -7_000, 4_000, 8_000]), 0],
+    aheadMs: [0, chance.pick(AHEAD_MS), 0],
     faults: chance.isTrue(0.5) ? NO_FAULTS : chooseFaults(createChance(seed, 'faults')),
     user: undefined,
     isInjured: accounts === 1,

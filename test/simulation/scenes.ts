@@ -15,7 +15,7 @@ import { TRAP_ENDS, TRAP_REQUESTS, type Trap } from './world/network.ts';
 /** Within the 20 seconds that the protocol leaves for pauses, the way of a request and clocks. */
 export const LONGEST_PAUSE_MS = 9_000;
 /** After a reply, a process may pause for any time: it looks at the clock again before its next request. */
-const PAUSES_MS = [2_000, 8_000, 14_000, 16_000, 24_000, 26_000, 31_000, 51_000, 62_000, 75_000];
+const PAUSES_MS = [2_000, 14_000, 16_000, 26_000, 31_000, 51_000, 62_000, 62_000, 75_000, 75_000];
 const LATE_MS = [2_000, 8_000, 14_000, 16_000, 24_000];
 /** When the reminder of work becomes visible, and is received. */
 const REMINDED_MS = 58_000;
@@ -23,7 +23,7 @@ const RECEIVED_WITHIN_MS = 20_000;
 /** What the first write of a scene needs is written so long before. */
 const BEFORE_MS = 3_000;
 /** A message is given up after five attempts whose process died. */
-const MOST_DEATHS = 8;
+const MOST_DEATHS = 6;
 
 type Timed = { readonly at: number; readonly event: Event };
 
@@ -115,7 +115,7 @@ function sceneOf(entity: Entity, { at, scene, steps, creations, chance, setTrap 
   ];
   for (let others = 1 + chance.below(3); others > 0; others -= 1) {
     const after = { scene, ms: chance.pick(moments)() };
-    if (chance.isTrue(0.1)) events.push({ at, event: { do: 'verify', of, after } });
+    if (chance.isTrue(0.2)) events.push({ at, event: { do: 'verify', of, after } });
     else {
       const step = act('update', 'update', 'restore', 'restore', 'put', 'delete', 'delete', 'create', 'twin');
       const other = (client + 1 + chance.below(CLIENTS - 1)) % CLIENTS;
