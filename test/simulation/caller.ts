@@ -22,6 +22,8 @@ export interface Outcome {
   /** How often the client has sent the request. */
   readonly sent: number;
   readonly values?: Values | undefined;
+  /** Of a list. */
+  readonly items?: readonly Values[];
   /** The version that was read or written. */
   readonly etag?: string | undefined;
   /** The version that a change requires. */
@@ -37,10 +39,13 @@ type AnyCalls = any;
 export interface Caller {
   write(entity: Entity, step: Step): Promise<Outcome>;
   read(entity: Entity, key: Values): Promise<Outcome>;
+  /** All entities of a partition, by pages. */
+  list(entity: Entity, partition: Values): Promise<Outcome>;
 }
 
 /** Errors after which a write may have been executed. */
 const UNKNOWN = new Set(['network', 'storage-unavailable', 'internal', 'unexpected-response']);
+const PAGE = 3;
 const URL = 'http://localhost/api';
 
 export function createCaller(token: string, fetch: typeof globalThis.fetch): Caller {
@@ -72,6 +77,8 @@ export function createCaller(token: string, fetch: typeof globalThis.fetch): Cal
 
   return {
     write: (entity, step) => outcomeOf(() => perform(client, entity, step)),
+    list: (entity, partition) =>
+      outcomeOf(async () => ({ items: await Array.fromAsync(client[entity.name].range(partition, { top: PAGE })) })),
     read: (entity, key) =>
       outcomeOf(async () => versionOf(await client[entity.name].get(key, { include: Object.keys(entity.split) }))),
   };

@@ -25,6 +25,14 @@ export type Event =
       readonly key: Values;
       readonly afterOperatorMs?: number;
     }
+  /** A client lists a partition, by pages. */
+  | {
+      readonly do: 'list';
+      readonly client: number;
+      readonly of: string;
+      readonly key: Values;
+      readonly after?: AfterTrap;
+    }
   | { readonly do: 'kill'; readonly process: number }
   | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
   | { readonly do: 'away'; readonly account: number; readonly forMs: number }

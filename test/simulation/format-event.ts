@@ -20,6 +20,8 @@ export function formatEvent({ nth, at, event }: Planned): string {
     }
     case 'read':
       return `${time} client ${event.client}: ${event.of} read ${JSON.stringify(event.key)}`;
+    case 'list':
+      return `${time} client ${event.client}: ${event.of} list ${JSON.stringify(event.key)}`;
     case 'kill':
       return `${time} process ${event.process} is killed`;
     case 'pause':

@@ -23,13 +23,15 @@ type KeyOperation = Operation<State> & { readonly nth: number };
 /** What has happened to one key, or to all keys for which `concerns` is true. */
 interface Entry {
   readonly concerns: (entity: Entity, key: Values) => boolean;
-  readonly operations: (entity: Entity) => readonly KeyOperation[];
+  readonly operations: (entity: Entity, key: Values) => readonly KeyOperation[];
 }
 
 export interface History {
   readonly steps: readonly (Step & { readonly outcome: string })[];
   addWrite(entity: Entity, step: Step, call: Call): void;
   addRead(entity: Entity, key: Values, call: Call): void;
+  /** What a list has is read, and so is, unless `isPart`, what it lacks. */
+  addList(entity: Entity, partition: Values, call: Call & { readonly isPart: boolean }): void;
   /** The keys that calls have named. */
   keys(): readonly { readonly entity: Entity; readonly key: Values }[];
   /** A sentence for each key whose history no order explains, and the number of those that take too long. */
@@ -96,6 +98,20 @@ export function createHistory(): History {
     entries.push({ concerns, operations: () => [one, one] });
   }
 
+  function readOperation(
+    entity: Entity,
+    values: Values | undefined,
+    { nth, begun, ended, what }: { nth: number; begun: number; ended: number; what: string },
+  ): KeyOperation {
+    const found = values && project(entity, values);
+    const text = `${nth}. ${what}: ${JSON.stringify(values)}`;
+    const apply = (state: State) => {
+      const agrees = state === 'any' || (found ? nameState(state) === nameState(found) : state === 'none');
+      return agrees ? { state: state === 'any' ? (found ?? 'none') : state } : undefined;
+    };
+    return { nth, begun, ended, isOptional: false, apply, text };
+  }
+
   return {
     steps,
     addWrite(entity, step, call) {
@@ -139,14 +155,19 @@ export function createHistory(): History {
       const id = note(entity, key);
       if (outcome.code !== 'ok') return;
       noteVersion(entity, id, outcome);
-      const found = outcome.values && project(entity, outcome.values);
-      const text = `${nth}. read: ${JSON.stringify(outcome.values)}`;
-      const apply = (state: State) => {
-        const agrees = state === 'any' || (found ? nameState(state) === nameState(found) : state === 'none');
-        return agrees ? { state: state === 'any' ? (found ?? 'none') : state } : undefined;
-      };
-      const one = { nth, begun, ended, isOptional: false, apply, text };
+      const one = readOperation(entity, outcome.values, { nth, begun, ended, what: 'read' });
       entries.push({ concerns: (other, otherKey) => idOf(other, otherKey) === id, operations: () => [one] });
+    },
+    addList(entity, partition, { nth, begun, ended, outcome, isPart }) {
+      if (outcome.code !== 'ok') return;
+      const found = new Map((outcome.items ?? []).map((values) => [note(entity, values), values]));
+      entries.push({
+        concerns: (other, key) => other === entity && isIn(entity, partition)(other, key),
+        operations(_, key) {
+          const values = found.get(idOf(entity, key));
+          return isPart && !values ? [] : [readOperation(entity, values, { nth, begun, ended, what: 'list' })];
+        },
+      });
     },
     keys: () => [...known.values()],
     check() {
@@ -156,7 +177,7 @@ export function createHistory(): History {
         if (!isCheckable(entity)) continue;
         const operations = entries
           .filter(({ concerns }) => concerns(entity, key))
-          .flatMap((one) => one.operations(entity));
+          .flatMap((one) => one.operations(entity, key));
         const verdict = checkOrder<State>(operations, 'none', nameState);
         if (verdict === 'undecided') undecided += 1;
         if (verdict === 'not linearizable')

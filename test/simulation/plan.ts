@@ -287,7 +287,8 @@ function eventsOf(
     }
     if (seen.length === 0 || chance.isTrue(0.4)) return;
     const readAt = chance.isTrue(0.5) ? at + chance.between(0, 500) : BEGIN_MS + chance.next() * WITHIN_MS;
-    events.push({ at: readAt, event: { do: 'read', client: chance.below(CLIENTS), ...chance.pick(seen) } });
+    const read = chance.isTrue(0.3) ? 'list' : 'read';
+    events.push({ at: readAt, event: { do: read, client: chance.below(CLIENTS), ...chance.pick(seen) } });
   });
   if (swarm.isTrue(0.6))
     for (let times = 1 + swarm.below(3); times > 0; times -= 1) {

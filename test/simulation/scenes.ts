@@ -22,8 +22,8 @@ const REMINDED_MS = 58_000;
 const RECEIVED_WITHIN_MS = 20_000;
 /** What the first write of a scene needs is written so long before. */
 const BEFORE_MS = 3_000;
-/** A message is given up after five attempts whose process died. */
-const MOST_DEATHS = 6;
+/** Deaths and long pauses of a world. A message is given up after five attempts whose process stopped. */
+const MOST_STOPS = 12;
 
 type Timed = { readonly at: number; readonly event: Event };
 
@@ -40,7 +40,7 @@ export function scenesOf(entities: readonly Entity[], { seed, steps, times }: Sc
   const requests = swarm.shuffle(TRAP_REQUESTS).slice(0, 1 + swarm.below(TRAP_REQUESTS.length));
   const ends = swarm.shuffle(TRAP_ENDS).slice(0, 1 + swarm.below(TRAP_ENDS.length));
   const creations = steps.filter(({ do: write, values }) => write === 'create' && values);
-  let deaths = 0;
+  let stops = 0;
   const turns = swarm.shuffle([...new Set(creations.map(({ of }) => of))]);
   return times.flatMap((at, scene) => {
     const chance = createChance(seed, 'scene', scene);
@@ -50,9 +50,9 @@ export function scenesOf(entities: readonly Entity[], { seed, steps, times }: Sc
     if (!entity) return [];
     const setTrap = (): Trap => {
       const trap = createTrap(scene, { requests, ends, chance });
-      if (!trap.end.startsWith('dies')) return trap;
-      deaths += 1;
-      return deaths > MOST_DEATHS ? { ...trap, end: 'replyLost' } : trap;
+      const isStop = trap.end.startsWith('dies') || (trap.end === 'pauses after' && trap.forMs > LONGEST_PAUSE_MS);
+      if (isStop) stops += 1;
+      return isStop && stops > MOST_STOPS ? { ...trap, end: 'replyLost' } : trap;
     };
     return sceneOf(entity, { at, scene, steps, creations, chance, setTrap });
   });
@@ -123,6 +123,8 @@ function sceneOf(entity: Entity, { at, scene, steps, creations, chance, setTrap 
       events.push({ at, event: { do: 'write', client: other, step, after, ...next } });
     }
   }
+  const after = { scene, ms: chance.pick(moments)() };
+  if (chance.isTrue(0.5)) events.push({ at, event: { do: 'list', client: chance.below(CLIENTS), of, key, after } });
   return events;
 }
 

@@ -261,6 +261,22 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         reached(entity, outcome.values, call);
         return;
       }
+      case 'list': {
+        const entity = model.list.find(({ name }) => name === event.of);
+        if (!entity) return;
+        await passTrap(event);
+        const begun = elapsed();
+        const partition = baseValues.pick(event.key, entity.partition.fields);
+        const outcome = await callers[event.client]?.list(entity, partition);
+        if (!outcome) return;
+        log(`${elapsed().toFixed(3)} event ${nth} list ${outcome.code}`);
+        count(outcomes, `list ${outcome.code}`);
+        notice(outcome.code === 'ok' ? 'list' : 'list is rejected');
+        const call = { nth, begun, ended: elapsed(), outcome, isPart: isLimited(event.client) };
+        history.addList(entity, partition, call);
+        if (call.isPart) for (const values of outcome.items ?? []) reached(entity, values, call);
+        return;
+      }
       case 'kill': {
         await replace(running[event.process]?.process);
         return;

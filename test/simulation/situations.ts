@@ -12,6 +12,7 @@ export const SITUATIONS: readonly string[] = [
   'process paused',
   'account away',
   'account added',
+  'list',
   'repair of a page',
   'row changed by hand',
   'operator killed during move',

@@ -165,6 +165,8 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
     request: PipelineRequest,
     { account, httpClient }: { readonly account: string; readonly httpClient: HttpClient },
   ): Promise<PipelineResponse> {
+    // Work that waited for another process of the world, as for the keys of tokens, goes on although its own is dead.
+    if (process.isDead) return new Promise(() => undefined);
     state.requests += 1;
     const id = state.requests;
     const chance = currentChance();
