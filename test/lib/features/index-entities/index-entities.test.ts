@@ -104,11 +104,14 @@ describe('a list', () => {
   });
 });
 
-test('a row of another program in the place of a list rejects members, and has none to remove', async () => {
-  const actions = [{ kind: 'insert', row: 'foreign', properties: { Members: '["a"]' } } as const];
-  await storageRows.submit(storage, { ...at('foreign'), actions });
-  const before = await stored('foreign');
-  await expect(settle('foreign', 'a', true)).rejects.toMatchObject({ code: 'needs-repair' });
-  expect(await settle('foreign', 'a', false)).toBe(true);
-  expect(await stored('foreign')).toEqual(before);
+test.each([
+  ['foreign', '{}'],
+  ['an-entity', '{"EntityType":"notes","WriteId":"w","Incarnation":"i"}'],
+])('another row in the place of a list rejects members, and has none to remove: %s', async (row, marks) => {
+  const properties = { Members: '["a"]', ...JSON.parse(marks) };
+  await storageRows.submit(storage, { ...at(row), actions: [{ kind: 'insert', row, properties }] });
+  const before = await stored(row);
+  await expect(settle(row, 'a', true)).rejects.toMatchObject({ code: 'needs-repair' });
+  expect(await settle(row, 'a', false)).toBe(true);
+  expect(await stored(row)).toEqual(before);
 });
