@@ -116,6 +116,21 @@ test('is executed once under an Idempotency-Key', async () => {
   expect(await listed(groupId)).toHaveLength(2);
 });
 
+test('a repeated request tells no ETag of rows that are out of reach by then, or deleted', async () => {
+  const groupId = await newGroup();
+  const create = (id: string) => expense(groupId, groupId + id, 'ann');
+  const former = { groupId, expenseId: `${groupId}c` };
+  await app.ask(auditor, 'POST', 'expenses', create('c').expenses.create);
+  const actions = [create('a'), create('b'), { expenses: { delete: former } }];
+  const send = () => app.ask(user('ann'), 'POST', 'transact', { actions }, { 'idempotency-key': 'k3' });
+  const etags = async () => (await send()).body.results.map(({ etag }: { etag?: string }) => etag);
+  expect(await etags()).toEqual([expect.any(String), expect.any(String), undefined]);
+  await app.ask(auditor, 'POST', 'expenses', create('c').expenses.create);
+  expect(await etags()).toEqual([expect.any(String), expect.any(String), undefined]);
+  await app.ask(auditor, 'DELETE', `members/${groupId}/ann`);
+  expect(await etags()).toEqual([undefined, undefined, undefined]);
+});
+
 test('is explained without being executed', async () => {
   const groupId = await newGroup();
   const actions = [expense(groupId, `${groupId}a`, 'ann'), { members: { delete: { groupId, userId: 'bob' } } }];

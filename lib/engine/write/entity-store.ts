@@ -198,7 +198,9 @@ async function findDone(engine: Engine, actions: readonly TransactionAction[]): 
       const live = await readLive(engine, entity, addressOf(entity, key));
       const isOurs = incarnation !== undefined && live?.system.Incarnation === incarnation;
       const outcome = isOurs ? 'created' : 'delete' in action ? 'deleted' : 'stored';
-      return { isOurs, done: { outcome, key, ...(live ? { etag: live.etag } : {}) } as const };
+      // Others may have written an entity since, or the caller may have lost the right to it.
+      const isTold = live && outcome !== 'deleted' && !engine.guard?.isHidden(entity.name, 'update', live.values);
+      return { isOurs, done: { outcome, key, ...(isTold ? { etag: live.etag } : {}) } as const };
     }),
   );
   return states.some(({ isOurs }) => isOurs) ? states.map(({ done }) => done) : undefined;
