@@ -128,6 +128,7 @@ const finish = defineOperation('finish', {
 export const model = defineModel({
   roles: ['user', 'operator'],
   operatorRole: 'operator',
+  signedIn: 'user',
   entities: [groups, members, invitations, expenses],
   operations: [join, finish],
 });

@@ -48,7 +48,6 @@ async function open(email: string, viewport: { width: number; height: number }) 
   page.on('pageerror', (error) => complaints.push(String(error)));
   await page.goto(origin);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('checkbox', { name: 'user' }).check();
   await page.getByRole('textbox', { name: /^Email/ }).fill(email);
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.waitForURL(`${origin}/`);

@@ -49,7 +49,7 @@ const Claims = z.looseObject({
  */
 export function createAuthenticator(
   { issuer, audience, jwksUri }: IdentityProvider,
-  model: Pick<LinkedModel, 'list' | 'roles'>,
+  model: Pick<LinkedModel, 'list' | 'roles' | 'signedIn'>,
 ): Authenticator {
   const trusted = claimsThatDecide(model);
   // jose replaces `fetched.jwks` whenever it fetches the keys.
@@ -74,7 +74,7 @@ export function createAuthenticator(
   const verify = async (token: string): Promise<Remembered> => {
     const { payload } = await jwtVerify(token, orUnavailable(currentKeys), options);
     return {
-      caller: toCaller(Claims.parse(payload), { roles: model.roles, trusted }),
+      caller: toCaller(Claims.parse(payload), { roles: model.roles, signedIn: model.signedIn, trusted }),
       until: (Number(payload.exp) + CLOCK_TOLERANCE_SECONDS) * 1_000,
       jwks: fetched.jwks,
     };
@@ -139,7 +139,7 @@ export function claimsThatDecide({ list }: Pick<LinkedModel, 'list'>): TrustedCl
 
 function toCaller(
   payload: z.infer<typeof Claims>,
-  { roles, trusted }: { readonly roles: readonly string[]; readonly trusted: readonly TrustedClaim[] },
+  { roles, signedIn, trusted }: Pick<LinkedModel, 'roles' | 'signedIn'> & { readonly trusted: readonly TrustedClaim[] },
 ): Caller {
   const isUsable = (name: string) =>
     trusted.every(({ claim, verifiedBy }) => claim !== name || isVerified(payload, verifiedBy));
@@ -148,11 +148,21 @@ function toCaller(
     (claim): claim is [string, string | string[]] =>
       (isText(claim[1]) || (Array.isArray(claim[1]) && claim[1].every(isText))) && isUsable(claim[0]),
   );
+  const named = roles.filter((role) => payload.roles.includes(role));
   return {
     subject: payload.sub,
-    roles: roles.filter((role) => payload.roles.includes(role)),
+    roles: named.length === 0 && signedIn !== undefined && !isOfApp(payload) ? [signedIn] : named,
     claims: Object.fromEntries(texts),
   };
+}
+
+/**
+ * True for the token of an app that has signed in as itself. Entra ID says so by `idtyp`, or has the id of the app as the subject and no `scp`; others
+ * by `gty`, or by the id of the client as the subject (RFC 9068, section 2.2).
+ */
+function isOfApp({ sub, idtyp, gty, client_id, azp, appid, oid, scp }: z.infer<typeof Claims>): boolean {
+  if (idtyp === 'app' || gty === 'client-credentials') return true;
+  return [client_id, azp, appid].includes(sub) || (oid === sub && scp === undefined);
 }
 
 /** The first of these claims that the token has decides. */

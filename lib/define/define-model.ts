@@ -59,6 +59,11 @@ export interface ModelDeclaration<
   readonly roles: Roles;
   /** The role that may run the operations: consistency checks, poison messages, the audit log. */
   readonly operatorRole: NoInfer<Roles[number]>;
+  /**
+   * One of `roles`: that of every user to whom the issuer gives a token, if the token names no role of the model. An app that signs in as
+   * itself is no user. By default nobody has a role that no token names.
+   */
+  readonly signedIn?: NoInfer<Roles[number]>;
   /** How many requests each caller with a role may make. By default any number. */
   readonly limits?: readonly RequestLimit<
     NoInfer<Roles[number]>,
@@ -78,6 +83,7 @@ const ModelOptions = optionsOf({
   prefix: z.string().default(''),
   roles: names,
   operatorRole: z.string(),
+  signedIn: z.string().optional(),
   limits: z.array(RequestLimitOptions).readonly().default([]),
   rulesMaxAge: z.int().min(1).max(3_600).default(RULES_MAX_AGE_S),
   maxStorageRequests: z.int().min(2).optional(),
@@ -141,6 +147,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   extends PlainOptions {
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  readonly signedIn?: string;
   readonly limits?: readonly RequestLimit[];
   readonly entities: Declared;
   readonly operations?: Own;

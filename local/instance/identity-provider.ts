@@ -33,6 +33,8 @@ interface IdentityProviderOptions {
   readonly port?: number;
   /** The roles among which a person chooses who signs in with a browser. */
   readonly roles?: readonly string[];
+  /** The role of a person without one, if the model has such. */
+  readonly signedIn?: string | undefined;
 }
 
 /**
@@ -40,7 +42,7 @@ interface IdentityProviderOptions {
  * everyone who opens its login page, without a password.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
-  const { folder, port = 0, roles = [] } = options;
+  const { folder, port = 0, roles = [], signedIn } = options;
   const { kty, n, e, kid } = await readSigningKey(folder);
   const server = createServer((request, response) => {
     const body = request.method === 'GET' ? documents[request.url ?? ''] : undefined;
@@ -63,6 +65,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   const login = createLogin({
     issuer,
     roles,
+    signedIn,
     tokenValidForSeconds: TOKEN_VALID_FOR_SECONDS,
     async sign({ roles: role, email, subject }, { client_id, nonce }) {
       const claims = subject === undefined ? {} : { sub: subject };

@@ -11,6 +11,7 @@ interface LoginPage {
   /** Without a request, the page shows the problem alone. */
   readonly request?: Readonly<Record<string, string | undefined>>;
   readonly roles?: readonly string[];
+  readonly signedIn?: string | undefined;
   readonly problem?: string;
   /** Who the form shows; nobody by default. */
   readonly person?: Person | undefined;
@@ -34,7 +35,7 @@ button:hover { background: #094b8e; }
 `;
 
 /** The page of a form without a script. Its own style is allowed by its hash. */
-export function formatLoginPage({ request, roles = [], problem, person }: LoginPage) {
+export function formatLoginPage({ request, roles = [], signedIn, problem, person }: LoginPage) {
   const hash = createHash('sha256').update(STYLE).digest('base64');
   // A browser also checks the redirect after the form, which leads to a page of this machine.
   const targets = "'self' http://127.0.0.1:* http://localhost:*";
@@ -52,7 +53,7 @@ export function formatLoginPage({ request, roles = [], problem, person }: LoginP
 <h1>Sign in for development</h1>
 <p>${request ? 'Choose who you are, and only the roles that this person has. There is no password: this page runs on this machine only.' : 'This page runs on this machine only.'}</p>
 ${problem ? `<p class="problem" role="alert">${escapeHtml(problem)}</p>` : ''}
-${request ? formatForm(request, roles, person) : ''}
+${request ? formatForm(request, { roles, signedIn }, person) : ''}
 </main>
 </body>
 </html>
@@ -62,7 +63,7 @@ ${request ? formatForm(request, roles, person) : ''}
 
 function formatForm(
   request: NonNullable<LoginPage['request']>,
-  roles: readonly string[],
+  { roles, signedIn }: { readonly roles: readonly string[]; readonly signedIn: string | undefined },
   { roles: chosen, email, subject }: Person = { roles: [], email: undefined, subject: undefined },
 ) {
   const hidden = Object.entries(request).map(
@@ -74,7 +75,7 @@ function formatForm(
   );
   return `<form method="post" action="/authorize">
 ${hidden.join('\n')}
-<fieldset><legend>Roles</legend>
+<fieldset><legend>Roles${signedIn === undefined ? '' : ` (none: ${escapeHtml(signedIn)})`}</legend>
 ${choices.join('\n')}
 </fieldset>
 <label class="field">Email address (optional)

@@ -38,6 +38,8 @@ interface LoginOptions {
   readonly issuer: string;
   /** The roles of the model. */
   readonly roles: readonly string[];
+  /** The role of a person without one, if the model has such. */
+  readonly signedIn?: string | undefined;
   readonly sign: (person: Person, request: LoginRequest) => Promise<{ access_token: string; id_token: string }>;
   readonly tokenValidForSeconds: number;
 }
@@ -49,7 +51,7 @@ export interface Login {
   respond(method: string, url: URL, form: URLSearchParams, cookie?: string): Promise<LoginResponse | undefined>;
 }
 
-export function createLogin({ issuer, roles, sign, tokenValidForSeconds }: LoginOptions): Login {
+export function createLogin({ issuer, roles, signedIn, sign, tokenValidForSeconds }: LoginOptions): Login {
   const codes = new Map<string, Issued>();
   // Browsers send the cookies of a host to all its ports.
   const remembered = `rowkey-person-${new URL(issuer).port}`;
@@ -59,13 +61,22 @@ export function createLogin({ issuer, roles, sign, tokenValidForSeconds }: Login
     const { data, error } = Request.safeParse(Object.fromEntries(parameters));
     if (!data) return refuse(error);
     const [, last] = new RegExp(`(?:^|; )${remembered}=([^;]*)`).exec(cookie) ?? [];
-    return toPage(200, formatLoginPage({ request: data, roles, person: readPerson(new URLSearchParams(last)) }));
+    return toPage(
+      200,
+      formatLoginPage({ request: data, roles, signedIn, person: readPerson(new URLSearchParams(last)) }),
+    );
   }
 
   /** Reads a person from the fields of the form. */
   function readPerson(fields: URLSearchParams): Person {
     const [email, subject] = ['email', 'subject'].map((name) => fields.get(name)?.trim() || undefined);
     return { roles: fields.getAll('role').filter((role) => roles.includes(role)), email, subject };
+  }
+
+  function problemOf({ roles: chosen, email, subject }: Person): string | undefined {
+    if (chosen.length > 0) return undefined;
+    if (signedIn === undefined) return 'Choose at least one role.';
+    return email || subject ? undefined : 'Enter an email address or a subject, or choose a role.';
   }
 
   function remember({ roles: role, email = '', subject = '' }: Person): string {
@@ -78,8 +89,8 @@ export function createLogin({ issuer, roles, sign, tokenValidForSeconds }: Login
     const { data: request, error } = Request.safeParse(Object.fromEntries(form));
     if (!request) return refuse(error);
     const person = readPerson(form);
-    if (person.roles.length === 0)
-      return toPage(400, formatLoginPage({ request, roles, problem: 'Choose at least one role.', person }));
+    const problem = problemOf(person);
+    if (problem) return toPage(400, formatLoginPage({ request, roles, signedIn, problem, person }));
     const code = randomBytes(32).toString('base64url');
     const now = Date.now();
     for (const [key, { expires }] of codes) if (expires < now) codes.delete(key);

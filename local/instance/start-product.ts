@@ -127,7 +127,8 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
           ...names.slice(1).map(({ name }) => azurite?.connectionString(name) ?? ''),
         ] as const);
     const storage = openStorage(storageOptions(connections), app.model.prefix);
-    const startIdentity = (port: number) => startIdentityProvider({ folder: data, port, roles: app.model.roles });
+    const startIdentity = (port: number) =>
+      startIdentityProvider({ folder: data, port, roles: app.model.roles, signedIn: app.model.signedIn });
     const [identity] = await Promise.all([
       choosePartPort('identity').then((port) =>
         startIdentity(port).catch(async (error) => {

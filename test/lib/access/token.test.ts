@@ -83,6 +83,40 @@ describe('a valid token', () => {
     expect(await authenticate(`bearer   ${token}`)).toMatchObject({ subject: 'somebody' });
   });
 
+  describe('of a user without a role', () => {
+    const subject = '5f1c2b7e-0000-4000-8000-000000000001';
+    const rolesOf = async (over: Record<string, unknown>, signedIn: string | undefined = 'reader') => {
+      const open = createAuthenticator(provider, { ...model, signedIn });
+      return (await open(`Bearer ${await sign(claims({ sub: subject, roles: undefined, ...over }))}`)).roles;
+    };
+
+    test('has the role of those who come by themselves, if the model has one', async () => {
+      expect(await rolesOf({})).toEqual(['reader']);
+      expect(await rolesOf({ roles: ['emperor'] })).toEqual(['reader']);
+      // As tokens of Entra ID and of others have them.
+      expect(await rolesOf({ idtyp: 'user', oid: 'another id', azp: 'a page', scp: 'access' })).toEqual(['reader']);
+      expect(await rolesOf({ oid: subject, scp: 'access' })).toEqual(['reader']);
+      expect(await authenticate(`Bearer ${await sign(claims({ roles: [] }))}`)).toMatchObject({ roles: [] });
+    });
+
+    test('has the roles that it names, and no other', async () => {
+      expect(await rolesOf({ roles: ['hr'] })).toEqual(['hr']);
+      expect(await rolesOf({ roles: ['hr', 'reader'] })).toEqual(['reader', 'hr']);
+    });
+
+    test.each([
+      [{ idtyp: 'app' }],
+      [{ gty: 'client-credentials' }],
+      [{ client_id: subject }],
+      [{ azp: subject }],
+      [{ appid: subject }],
+      [{ oid: subject }],
+    ])('has none if it is of an app: %j', async (over) => {
+      expect(await rolesOf(over)).toEqual([]);
+      expect(await rolesOf({ ...over, roles: ['hr'] })).toEqual(['hr']);
+    });
+  });
+
   test('needs neither roles nor an address', async () => {
     const token = await sign(claims({ roles: undefined }));
     expect(await authenticate(`Bearer ${token}`)).toMatchObject({ subject: 'somebody', roles: [] });

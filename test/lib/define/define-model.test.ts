@@ -227,13 +227,23 @@ describe('roles', () => {
     expect([model.roles, model.operatorRole]).toEqual([['hr', 'boss'], 'boss']);
   });
 
-  test.each<[string, { roles: string[]; operatorRole: string }, string]>([
+  test.each<[string, { roles: string[]; operatorRole: string; signedIn?: string }, string]>([
     [
       'a role that an entity names',
       { roles: ['hr'], operatorRole: 'hr' },
       'Entity "things": access names the role "emperor"',
     ],
     ['the operator role', { roles: ['emperor'], operatorRole: 'boss' }, 'operatorRole is "boss", which is not a role'],
+    [
+      'the role of users who sign in',
+      { roles: ['emperor'], operatorRole: 'emperor', signedIn: 'user' },
+      'signedIn is "user", which is not a role of the model. Use one of emperor.',
+    ],
+    [
+      'another role for operators than for users who sign in',
+      { roles: ['emperor', 'user'], operatorRole: 'user', signedIn: 'user' },
+      'signedIn is "user", which is also operatorRole',
+    ],
     [
       'a role once',
       { roles: ['emperor', 'emperor'], operatorRole: 'emperor' },

@@ -113,6 +113,25 @@ test('a person without a role of the model is asked again', async () => {
   }
 });
 
+test('a person without a role needs a name where the model has a role for all who sign in', async () => {
+  const open = await startIdentityProvider({ folder, roles: ['reader', 'user'], signedIn: 'user' });
+  try {
+    const choose = (person: Record<string, string>) =>
+      fetch(`${open.issuer}/authorize`, {
+        method: 'POST',
+        redirect: 'manual',
+        body: new URLSearchParams({ ...valid, ...person }),
+      });
+    const nobody = await choose({});
+    expect([nobody.status, await nobody.text()]).toEqual([400, expect.stringContaining('or choose a role')]);
+    expect((await choose({ role: 'reader' })).status).toBe(303);
+    expect((await choose({ subject: 'ann' })).status).toBe(303);
+    expect((await choose({ email: 'ann@contoso.com' })).status).toBe(303);
+  } finally {
+    await open.stop();
+  }
+});
+
 describe('a code is given only', () => {
   test.each([
     ['to a page of this machine', { redirect_uri: 'https://evil.example/' }],
