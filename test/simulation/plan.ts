@@ -122,6 +122,7 @@ function stageOf(seed: number, { chance, writes }: { readonly chance: Chance; re
   const events = [
     ...scenesOf(model.list, { seed, steps, times }),
     ...(accounts > 1 ? [{ at: moveAt, event: move }] : []),
+    ...(accounts > 1 ? besideMove(model.list, { at: moveAt, steps, chance: createChance(seed, 'beside') }) : []),
   ];
   return {
     seed,

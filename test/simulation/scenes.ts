@@ -15,7 +15,7 @@ import { TRAP_ENDS, TRAP_REQUESTS, type Trap } from './world/network.ts';
 /** Within the 20 seconds that the protocol leaves for pauses, the way of a request and clocks. */
 export const LONGEST_PAUSE_MS = 9_000;
 /** After a reply, a process may pause for any time: it looks at the clock again before its next request. */
-const PAUSES_MS = [2_000, 14_000, 16_000, 26_000, 31_000, 51_000, 62_000, 62_000, 75_000, 75_000];
+const PAUSES_MS = [2_000, 14_000, 16_000, 26_000, 31_000, 51_000, 75_000, 75_000, 95_000, 95_000];
 const LATE_MS = [2_000, 8_000, 14_000, 16_000, 24_000];
 /** When the reminder of work becomes visible, and is received. */
 const REMINDED_MS = 58_000;
