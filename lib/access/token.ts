@@ -160,9 +160,9 @@ function toCaller(
  * True for the token of an app that has signed in as itself. Entra ID says so by `idtyp`, or has the id of the app as the subject and no `scp`; others
  * by `gty`, or by the id of the client as the subject (RFC 9068, section 2.2).
  */
-function isOfApp({ sub, idtyp, gty, client_id, azp, appid, oid, scp }: z.infer<typeof Claims>): boolean {
+function isOfApp({ sub, idtyp, gty, client_id, azp, appid, cid, oid, scp }: z.infer<typeof Claims>): boolean {
   if (idtyp === 'app' || gty === 'client-credentials') return true;
-  return [client_id, azp, appid].includes(sub) || (oid === sub && scp === undefined);
+  return [client_id, azp, appid, cid].includes(sub) || (oid === sub && scp === undefined);
 }
 
 /** The first of these claims that the token has decides. */

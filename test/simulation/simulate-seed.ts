@@ -420,7 +420,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         if (outcome) notice('row changed by hand');
         wrong.push(...(outcome?.violations ?? []).map((text) => `${injection.title}: ${text}`));
       } catch (error) {
-        // The key of a copy is taken.
+        // Another row has the key that the copy would have.
         if (!(error instanceof RestError && error.statusCode === 409)) throw error;
       }
       await restore(world, model.list, rows);

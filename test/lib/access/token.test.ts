@@ -110,6 +110,7 @@ describe('a valid token', () => {
       [{ client_id: subject }],
       [{ azp: subject }],
       [{ appid: subject }],
+      [{ cid: subject }],
       [{ oid: subject }],
     ])('has none if it is of an app: %j', async (over) => {
       expect(await rolesOf(over)).toEqual([]);
