@@ -6,7 +6,6 @@ import { checkText, maskOf, parse } from '../../define/codec/validation.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
-import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { unlessRefused } from '../../storage/errors.ts';
 import { inPattern } from '../../telemetry/span.ts';
@@ -15,6 +14,7 @@ import { authorOfChanges } from '../note-change.ts';
 import { declarationOf, entityIn, notFound, readRowToWrite, requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
+import { mayTellOf } from '../write/checks.ts';
 import {
   findRecorded,
   newOperationId,
@@ -123,8 +123,7 @@ async function tryRequest(
   const fields = Object.keys(entity.columns);
   const isMove = asked.operation === 'move';
   const action = isMove ? 'update' : 'delete';
-  const isKnown = (values: Values) =>
-    !hasExpired(entity, values, engine.now()) && !engine.guard?.isHidden(entity.name, action, values);
+  const isKnown = (values: Values) => mayTellOf(engine, { entity, isDelete: !isMove }, values);
   const row = await readRowToWrite(engine, entity, address, { fields, isWhole: true, isKnown });
   const source = row && entityIn(entity, row);
   await requireWritable(engine, entity);

@@ -4,6 +4,7 @@ import { groupOfFurtherRow, groupsToRead, listedRows } from '../../define/codec/
 import { type Change, type Live, type Unread, whyClosed } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions } from '../../define/declaration/conditions.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
+import { hasExpired } from '../../define/declaration/expiry.ts';
 import type { Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, notFound, requireRekeyed } from '../read/entity-rows.ts';
@@ -138,6 +139,17 @@ export const CHECKS: readonly Check[] = [
     },
   },
 ];
+
+/** False for an entity of which the write must not tell: an expired one, and one that the caller can neither write nor read. */
+export function mayTellOf(
+  { guard, now }: Engine,
+  { entity, isDelete, isUpkeep, isOfExpired }: Pick<EntityWrite, 'entity' | 'isDelete' | 'isUpkeep' | 'isOfExpired'>,
+  values: Values,
+): boolean {
+  if (isUpkeep) return true;
+  if (!isOfExpired && hasExpired(entity, values, now())) return false;
+  return !guard?.isHidden(entity.name, isDelete ? 'delete' : 'update', values);
+}
 
 /** Throws if a pattern cannot store an entity with this key now. */
 export function checkWritable(entity: Entity, key: Values, now: number): void {

@@ -10,7 +10,6 @@ import { checkFields, validate, validateFields } from '../../define/codec/valida
 import type { Unread } from '../../define/declaration/change.ts';
 import { type Conditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
-import { hasExpired } from '../../define/declaration/expiry.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { hideCost } from '../../storage/cost.ts';
 import { ANY_ETAG, type Row } from '../../storage/rows.ts';
@@ -18,7 +17,15 @@ import type { Engine } from '../engine.ts';
 import { judgeRow, notFound, readRowToWrite } from '../read/entity-rows.ts';
 import { unreadableField } from '../read/unreadable-field.ts';
 import { isShared } from '../shared-tables.ts';
-import { CHECKS, type CheckedWrite, type Current, checkKeyKept, type EntityWrite, isWritable } from './checks.ts';
+import {
+  CHECKS,
+  type CheckedWrite,
+  type Current,
+  checkKeyKept,
+  type EntityWrite,
+  isWritable,
+  mayTellOf,
+} from './checks.ts';
 import { duplicateKey } from './conflict.ts';
 import { findDerived, toStored } from './stored-values.ts';
 
@@ -77,13 +84,6 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
     incarnation: write.incarnation,
     outcome: 'created',
   };
-}
-
-/** False for an entity of which the write must not tell: an expired one, and one that the caller can neither write nor read. */
-function mayTellOf({ guard, now }: Engine, { entity, isDelete, isUpkeep, isOfExpired }: EntityWrite, values: Values) {
-  if (isUpkeep) return true;
-  if (!isOfExpired && hasExpired(entity, values, now())) return false;
-  return !guard?.isHidden(entity.name, isDelete ? 'delete' : 'update', values);
 }
 
 /** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */
