@@ -11,10 +11,10 @@ import { unlessRefused } from '../../storage/errors.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { authorOfChanges } from '../note-change.ts';
-import { declarationOf, entityIn, notFound, readRowToWrite, requireWritable } from '../read/entity-rows.ts';
+import { declarationOf, entityIn, readRowToWrite, requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
-import { mayTellOf } from '../write/checks.ts';
+import { CHECKS, type CheckedWrite, mayTellOf } from '../write/checks.ts';
 import {
   findRecorded,
   newOperationId,
@@ -120,21 +120,38 @@ async function tryRequest(
   const earlier = id === undefined ? undefined : await findRecorded(engine, named);
   if (earlier && earlier.values.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
-  const fields = Object.keys(entity.columns);
-  const isMove = asked.operation === 'move';
-  const action = isMove ? 'update' : 'delete';
-  const isKnown = (values: Values) => mayTellOf(engine, { entity, isDelete: !isMove }, values);
-  const row = await readRowToWrite(engine, entity, address, { fields, isWhole: true, isKnown });
-  const source = row && entityIn(entity, row);
-  await requireWritable(engine, entity);
-  // A running operation may be in progress. If its process died before sending the message, the message is sent now.
-  if (!source && earlier) return operationId;
-  if (!source || !isKnown(source.values)) throw notFound(entity, asked.key);
-  engine.guard?.checkBefore(entity.name, asked.key, action, source.values);
-  const after = await toMoved(engine, entity, source.values, asked.to);
-  if (isMove) engine.guard?.checkAfter(entity.name, 'update', after, source.values);
+  const isDelete = asked.operation === 'archive';
+  const isKnown = (values: Values) => mayTellOf(engine, { entity, isDelete }, values);
+  const row = await readRowToWrite(engine, entity, address, {
+    fields: Object.keys(entity.columns),
+    isWhole: true,
+    isKnown,
+  });
+  const found = row && entityIn(entity, row);
+  const checked: CheckedWrite = {
+    engine,
+    write: {
+      entity,
+      address,
+      key: asked.key,
+      // A running operation may be in progress.
+      expects: found || !earlier ? 'one' : 'any',
+      conditions: {},
+      read: undefined,
+      isDelete,
+      isTransfer: true,
+      next: async (current) => current && asked.to && toMoved(engine, entity, current.values, asked.to),
+    },
+    current: found && isKnown(found.values) ? found : undefined,
+    isRefused: false,
+    after: undefined,
+  };
+  for (const { check } of CHECKS) await check(checked);
+  const { current: source, after } = checked;
+  // If the process of a running operation died before sending the message, the message is sent now.
+  if (!source) return operationId;
   // The key may have derived fields.
-  const to = asked.to && { ...asked.to, ...pick(after, fieldsInKey(entity)) };
+  const to = after && { ...asked.to, ...pick(after, fieldsInKey(entity)) };
   const transfer: Transfer = {
     version: MESSAGE_VERSION,
     ...asked,
@@ -145,7 +162,7 @@ async function tryRequest(
   };
   const rules = rulesToRecord(engine, entity, transfer);
   const leaving = departure(entity, transfer, address, source);
-  const arrival = to && arrivalOf(entity, { to, before: source.values, after });
+  const arrival = after && to && arrivalOf(entity, { to, before: source.values, after });
   for (const { write } of entity.features)
     await write?.checkRelated?.(engine, entity, [leaving, ...(arrival ? [arrival] : [])], []);
   if (to && arrival) await checkChildrenToMove(engine, { entity, from: address, arrival, to, rules });

@@ -7,7 +7,7 @@ import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { hasExpired } from '../../define/declaration/expiry.ts';
 import type { Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
-import { type EntityRowOptions, notFound, requireRekeyed } from '../read/entity-rows.ts';
+import { type EntityRowOptions, notFound, requireWritable } from '../read/entity-rows.ts';
 
 /**
  * What a write must pass between the read of its entity and its plan. The order is that of `CHECKS`, for every write: of two checks that
@@ -41,6 +41,8 @@ export interface EntityWrite
   readonly isDelete?: boolean;
   /** True for a write of the engine that finds an expired entity. For others it is absent. */
   readonly isOfExpired?: boolean;
+  /** True for a move or an archive, which the queue executes: it waits for other operations, and a move changes the key. */
+  readonly isTransfer?: boolean;
   /** The values after the write, or undefined to delete the entity. Without `current` there is no entity. */
   next(current: Current | undefined): Promise<Values | undefined>;
   /** The values as they are stored, in place of the values `current`; without it, as `next` returns them. */
@@ -74,7 +76,7 @@ export const CHECKS: readonly Check[] = [
     otherwise: 'busy',
     tells: 'nothing of the row: all keys have this answer',
     // An entity that has left its former key was not deleted.
-    check: ({ engine, write: { entity } }) => (entity.formerKey ? undefined : requireRekeyed(engine, entity)),
+    check: ({ engine, write: { entity } }) => requireWritable(engine, entity),
   },
   {
     requires: 'there is an entity, unless the write may create it',
@@ -104,9 +106,9 @@ export const CHECKS: readonly Check[] = [
     requires: 'no operation is deleting, archiving or moving the entity',
     otherwise: 'busy',
     tells: 'the operation',
-    check({ current }) {
-      const closed = current && whyClosed(current.system);
-      if (closed !== undefined) throw busy(closed);
+    check({ write: { isTransfer }, current }) {
+      const closed = current && !isTransfer && whyClosed(current.system);
+      if (closed) throw busy(closed);
     },
   },
   {
@@ -118,7 +120,7 @@ export const CHECKS: readonly Check[] = [
       const { entity, key } = write;
       const unread = current && unreadFields(entity, current);
       checked.after = await write.next(current && unread && { values: current.values, isRefused, unread });
-      if (checked.after) checkKeyKept(entity, key, checked.after);
+      if (checked.after && !write.isTransfer) checkKeyKept(entity, key, checked.after);
     },
   },
   {

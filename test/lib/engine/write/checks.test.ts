@@ -288,6 +288,13 @@ test('a move does not tell that the fields of a hidden row fail', async () => {
   expect((await move(sent, root)).code).toBe('wrong-operation');
 });
 
+test.each([
+  ['a move', move],
+  ['an archive', archive],
+])('%s of a closed row is accepted, and waits', async (_, door) => {
+  expect((await refuse(door, ann, 'pages', [CLOSED])).code).toBe('202');
+});
+
 test('a write does not tell that a part of a hidden row is lost', async () => {
   const key = { team: 'here', at: AT };
   await app.ask(root, 'POST', 'parts', { ...key, owner: 'bob', state: 'secret', size: 1, body: 'x' });
