@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import { expect, inject } from 'vitest';
 import { RowkeyError } from '../lib/index.ts';
 import {
   FAULTS,
@@ -8,7 +8,7 @@ import {
   interruptedHttpClient,
 } from './faulty-http-client.ts';
 import type { Engine, Timing } from './kit/engine.ts';
-import { samplePoints } from './points.ts';
+import { IS_EVERY_POINT, samplePoints } from './points.ts';
 import { countEach } from './tried-faults.ts';
 import { QUICK, type World } from './world.ts';
 
@@ -27,6 +27,11 @@ interface Options<Trial> {
   /** The trials that run concurrently; one by default. */
   readonly concurrency?: number;
 }
+
+/** True if small operations are tried at each of their calls: in memory, a trial takes milliseconds. */
+export const IS_EVERY_CALL = IS_EVERY_POINT || inject('storage') === 'memory';
+/** The options for a small operation. */
+export const SMALL = { size: IS_EVERY_CALL ? Number.POSITIVE_INFINITY : 1, moreCallsThan: 10 };
 
 /** One run of an operation. */
 export interface FaultTrial {
