@@ -2,10 +2,11 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
 import { IS_EVERY_CALL, outcomeOf, SMALL, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
+import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import type { Entity } from '../../../kit/define.ts';
 import { type Engine, engineTransfer, engineWrite, type Transfer } from '../../../kit/engine.ts';
-import { expectIndexesToAgree, laterBy, openWorld } from '../../../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, QUICK } from '../../../world.ts';
 
 /**
  * Archives and moves of one small entity, beside whatever else may happen to it, before each storage call of the operation.
@@ -153,6 +154,27 @@ describe.each(['archive', 'move'] as const)('the %s of an entity', (operation) =
     );
   });
 
+  test('takes along a change of a unique value that another entity takes over at once', async () => {
+    const isMove = operation === 'move';
+    const changed = ({ cup }: Begun) => ({ code: `${cup.code}b` });
+    const other = ({ cup }: Begun) => ({ ...cup, shelf: 'c' });
+    const patched = new Set<Begun>();
+    await during(
+      operation,
+      isMove ? ['done', 'not-found', 'duplicate-value'] : ['done', 'not-found'],
+      async (begun) => {
+        await engineWrite.patchEntity(engine, cups, begun.key, changed(begun));
+        patched.add(begun);
+        await engineWrite.createEntity(engine, cups, other(begun));
+      },
+      (begun, outcome) => {
+        const change = patched.has(begun) ? changed(begun) : {};
+        const left = [[begun.destination, { ...begun.there, ...change }] as const];
+        return { status: 'succeeded', left: outcome === 'done' ? [...left, [cups, other(begun)]] : left };
+      },
+    );
+  });
+
   test('fails if the entity is deleted before it leaves', async () => {
     await during(
       operation,
@@ -250,4 +272,62 @@ test('a move to a place whose unique value is taken gives back what it has taken
     { faults: CRASH, ...SMALL },
   );
   await expectEnded(ends);
+});
+
+test('a move that gives back what it has taken leaves what a caller has changed meanwhile', async () => {
+  const changed = ({ cup }: Begun) => ({ note: 'changed', code: `${cup.code}b`, spot: `${cup.spot}b` });
+  const ends = new Map<Begun, Ended>();
+  const set = async () => {
+    const [cupId, spot] = [`other${made}`, `spot${made + 1}`];
+    await engineWrite.createEntity(engine, cups, { shelf: 'b', cupId, code: cupId, spot });
+    const begun = await begin('move');
+    return {
+      act: (through: Engine) => handle(begun.transfer, later(through)),
+      async interrupt() {
+        await engineWrite.patchEntity(engine, cups, begun.key, changed(begun));
+      },
+      async check() {
+        await handle(begun.transfer);
+        const { status } = await engineWrite.readOperation(engine, {
+          operation: 'move',
+          operationId: begun.operationId,
+          entity: 'cups',
+        });
+        const isFailed = status === 'failed';
+        const left = { ...(isFailed ? begun.cup : begun.there), ...changed(begun) };
+        ends.set(begun, { status, reason: isFailed ? expect.stringMatching(/spot/) : undefined, left: [[cups, left]] });
+      },
+    };
+  };
+  await tryInterruptions(world, set, { sides: ['before'], ...SMALL });
+  await expectEnded(ends);
+});
+
+test('a move does not open its destination to writers for another entity that arrives there', async () => {
+  const set = async () => {
+    const begun = await begin('move');
+    const next = { ...begun.cup, shelf: 'c', code: `${begun.cup.code}c` };
+    let isArriving = false;
+    return {
+      act: (through: Engine) => handle(begun.transfer, later(through)),
+      async interrupt() {
+        await handle(begun.transfer);
+        await engineWrite.deleteEntity(engine, cups, begun.arrivedKey);
+        await engineWrite.createEntity(engine, cups, next);
+        const key = { shelf: 'c', cupId: begun.cup.cupId };
+        const operationId = await engineTransfer.requestMove(engine, cups, key, { shelf: 'b' });
+        const transfer = (await world.take('transfers', operationId)).body as Transfer;
+        const isCopied = ({ body }: { readonly body?: unknown }) => String(body).includes('"MovingFrom":"[');
+        const dying = later(world.engineThrough(faultyHttpClient('crash after', isCopied), QUICK));
+        expect(await outcomeOf(handle(transfer, dying))).toBe('dead');
+        isArriving = true;
+      },
+      async check(label: string) {
+        if (!isArriving) return;
+        const write = engineWrite.patchEntity(engine, cups, begun.arrivedKey, { note: 'early' });
+        await expect(write, label).rejects.toMatchObject({ code: 'busy' });
+      },
+    };
+  };
+  await tryInterruptions(world, set, { sides: ['before'], ...SMALL });
 });

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { defineEntity, type Values } from '../../../../lib/index.ts';
+import { httpClient } from '../../../../local/walk/known-messages.ts';
+import { outcomeOf } from '../../../fault-driver.ts';
+import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
+import { deploy } from '../../../fixtures/deploy.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { type Engine, engineTransfer, engineWrite, type Transfer } from '../../../kit/engine.ts';
+import { putAll } from '../../../put-all.ts';
+import { laterBy, openWorld, QUICK, rowsOf } from '../../../world.ts';
+
+/** Deletes, archives and moves of an entity with more children than a transaction has rows, beside others. */
+
+const declaredTrays = defineEntity('trays', {
+  schema: z.object({ shelf: z.string(), trayId: z.string(), note: z.string().optional() }),
+  table: 'trays',
+  key: { partition: '{shelf}', row: 't_{trayId}' },
+  archive: { table: 'oldtrays' },
+  movable: ['shelf'],
+  access: { read: [], write: [] },
+});
+const declaredCups = defineEntity('traycups', {
+  schema: z.object({
+    shelf: z.string(),
+    trayId: z.string(),
+    cupId: z.string(),
+    text: z.string().optional(),
+    more: z.string().optional(),
+  }),
+  table: 'trays',
+  key: { partition: '{shelf}', row: 't_{trayId}_{cupId}' },
+  childOf: declaredTrays,
+  access: { read: [], write: [] },
+});
+const { trays, traycups: cups } = deploy(declaredTrays, declaredCups) as unknown as Record<string, Entity> & {
+  readonly trays: Entity;
+  readonly traycups: Entity;
+};
+const world = await openWorld(import.meta.url, [trays, cups]);
+const { engine } = world;
+const later = (of: Engine): Engine => laterBy(of, () => 2 * of.timing.claimForMs);
+const handle = (transfer: Transfer, by: Engine = engine) => engineTransfer.runTransfer(later(by), trays, transfer);
+
+const OPERATIONS = ['delete', 'archive', 'move'] as const;
+type Operation = (typeof OPERATIONS)[number];
+/** With their parent, they need two transactions. */
+const FEW = 101;
+let made = 0;
+
+const cupsOf = (tray: Values, count: number, over: Values = {}) =>
+  Array.from({ length: count }, (_, at) => ({ ...tray, cupId: String(at).padStart(4, '0'), ...over }));
+
+async function request(operation: Operation, tray: Values): Promise<Transfer> {
+  const operationId =
+    operation === 'delete'
+      ? ((await engineWrite.deleteEntity(engine, trays, tray)) ?? '')
+      : operation === 'archive'
+        ? await engineTransfer.requestArchive(engine, trays, tray)
+        : await engineTransfer.requestMove(engine, trays, tray, { shelf: `${tray.shelf}z` });
+  return (await world.take('transfers', operationId)).body as Transfer;
+}
+
+/** A tray, with the message of an operation. */
+async function begin(operation: Operation, count = FEW, over: Values = {}) {
+  made += 1;
+  const tray: Values = { shelf: `${operation}${made}`, trayId: 't' };
+  await engineWrite.createEntity(engine, trays, tray);
+  await putAll(engine, cups, cupsOf(tray, count, over));
+  return { operation, tray, count, transfer: await request(operation, tray) };
+}
+type Begun = Awaited<ReturnType<typeof begin>>;
+
+const statusOf = async ({ operation, operationId }: Transfer) => {
+  const { status, reason } = await engineWrite.readOperation(engine, { operation, operationId, entity: 'trays' });
+  return { status, reason };
+};
+const SUCCEEDED = { status: 'succeeded', reason: undefined };
+
+const rowsIn = async (table: string, shelf: unknown) =>
+  (await rowsOf(world.storage, table)).filter(({ partitionKey }) => partitionKey === shelf);
+
+/** Nothing is left at the source, and all are at the destination. */
+async function expectEnded({ operation, tray, transfer }: Begun, wanted: readonly Values[], label = ''): Promise<void> {
+  expect(await statusOf(transfer), label).toEqual(SUCCEEDED);
+  // The tombstone of a delete is deleted by the message of the last transaction.
+  const kinds = (await rowsIn('trays', tray.shelf)).map(({ EntityType }) => EntityType);
+  expect(
+    kinds.filter((kind) => operation !== 'delete' || kind !== 'tombstone'),
+    label,
+  ).toEqual([]);
+  if (operation === 'delete') return;
+  const [table, shelf] = operation === 'move' ? ['trays', `${tray.shelf}z`] : ['oldtrays', tray.shelf];
+  const keys = wanted.map(({ cupId }) => `t_t_${cupId}`);
+  const found = await rowsIn(table, shelf);
+  expect(
+    found.map(({ rowKey }) => rowKey),
+    label,
+  ).toEqual(['t_t', ...keys]);
+  expect(
+    found.map((row) => row.shelf),
+    label,
+  ).toEqual(Array(found.length).fill(shelf));
+  expect(found[0]?.MovingFrom, label).toBe('');
+}
+
+/** Runs `run` with a client for each request that changes storage: `isPoint` matches the request. */
+async function atEachWrite(run: (isPoint: (request: { method: string }) => boolean, at: number) => Promise<number>) {
+  const nth = (at: number) => {
+    let seen = 0;
+    return ({ method }: { readonly method: string }) => method !== 'GET' && ++seen === at;
+  };
+  let at = 1;
+  while ((await run(nth(at), at)) > 0) at += 1;
+  expect(at).toBeGreaterThan(5);
+}
+
+describe.each(OPERATIONS)('the %s of an entity with many children', (operation) => {
+  test('ends after a crash at any write', async () => {
+    await atEachWrite(async (isPoint, at) => {
+      const begun = await begin(operation);
+      const by = world.engineThrough(faultyHttpClient('crash after', isPoint), QUICK);
+      const outcome = await outcomeOf(handle(begun.transfer, by));
+      for (const _ of [1, 2]) await handle(begun.transfer);
+      await expectEnded(begun, cupsOf(begun.tray, FEW), `write ${at}`);
+      return outcome === 'done' ? 0 : 1;
+    });
+  });
+
+  test('is done once if another process handles its message meanwhile', async () => {
+    await atEachWrite(async (isPoint, at) => {
+      const begun = await begin(operation);
+      let happened = 0;
+      const client = interruptedHttpClient(isPoint, async () => {
+        happened = 1;
+        await handle(begun.transfer);
+      });
+      await handle(begun.transfer, world.engineThrough(client));
+      await handle(begun.transfer);
+      await expectEnded(begun, cupsOf(begun.tray, FEW), `write ${at}`);
+      return happened;
+    });
+  });
+
+  test('takes all of 1,100 children', async () => {
+    const begun = await begin(operation, 1_100);
+    await handle(begun.transfer);
+    await expectEnded(begun, cupsOf(begun.tray, 1_100));
+  });
+
+  test('is not opened by another operation that is given up', async () => {
+    const { tray, transfer } = await begin(operation);
+    const other = await request(operation === 'delete' ? 'archive' : 'delete', tray);
+    const isClosed = ({ body }: { readonly body?: unknown }) => String(body).includes('"Leaving":"2');
+    await outcomeOf(handle(transfer, world.engineThrough(faultyHttpClient('crash after', isClosed), QUICK)));
+    await engineTransfer.giveUpTransfer(engine, trays, other, 'It has failed.');
+    const late = engineWrite.createEntity(engine, cups, { ...tray, cupId: 'late' });
+    await expect(late).rejects.toMatchObject({ code: 'busy' });
+    await engineTransfer.giveUpTransfer(engine, trays, transfer, 'It has failed.');
+    await engineWrite.createEntity(engine, cups, { ...tray, cupId: 'late' });
+  });
+});
+
+describe.each(['archive', 'move'] as const)('the %s of an entity with many children', (operation) => {
+  test('leaves no child at its destination that was deleted after it had been given up', async () => {
+    const begun = await begin(operation);
+    const isCopied = ({ url, body }: { readonly url: string; readonly body?: unknown }) =>
+      url.includes('$batch') && String(body).includes('t_t_0005');
+    await outcomeOf(handle(begun.transfer, world.engineThrough(faultyHttpClient('crash after', isCopied), QUICK)));
+    await engineTransfer.giveUpTransfer(engine, trays, begun.transfer, 'It has failed.');
+    await engineWrite.deleteEntity(engine, cups, { ...begun.tray, cupId: '0005' });
+    await engineWrite.createEntity(engine, cups, { ...begun.tray, cupId: '0005b' });
+    await handle(begun.transfer);
+    const wanted = cupsOf(begun.tray, FEW).map((cup) => (cup.cupId === '0005' ? { ...cup, cupId: '0005b' } : cup));
+    await expectEnded(begun, wanted);
+  });
+
+  test('copies as many of them in a transaction as its bytes allow', async () => {
+    const over = { text: 'x'.repeat(30_000), more: 'y'.repeat(20_000) };
+    const begun = await begin(operation, 120, over);
+    const sizes: number[] = [];
+    const sizer = {
+      sendRequest: (sent: Parameters<typeof httpClient.sendRequest>[0]) => {
+        if (sent.url.includes('$batch')) sizes.push(Buffer.byteLength(String(sent.body)));
+        return httpClient.sendRequest(sent);
+      },
+    };
+    await handle(begun.transfer, world.engineThrough(sizer));
+    await expectEnded(begun, cupsOf(begun.tray, 120));
+    const large = sizes.filter((size) => size > 1_000_000);
+    expect(large.length).toBe(2);
+    expect(Math.max(...sizes)).toBeLessThan(4 * 1024 * 1024);
+  });
+});
