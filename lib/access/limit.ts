@@ -2,11 +2,11 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ErrorCode, hasCode, RowkeyError } from '../base/errors.ts';
 import { recentFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
-import { isWithin } from '../define/codec/limit.ts';
+import { isChangeWithin, isWithin } from '../define/codec/limit.ts';
 import { type Filter, toComparison } from '../define/codec/query.ts';
 import { validateTexts } from '../define/codec/validation.ts';
 import { type Action, type Alternative, hasTerms, type Scalar, type Term } from '../define/declaration/access.ts';
-import type { Comparison, Limit } from '../define/declaration/comparison.ts';
+import type { Comparison, Limit, Transition } from '../define/declaration/comparison.ts';
 import type { Guard } from '../define/declaration/engine.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
@@ -34,9 +34,27 @@ interface Subject {
   readonly caller: Caller | undefined;
 }
 
-/** What the caller reaches of an entity by an action; undefined for every row. */
+/** What the caller reaches of an entity by an action, without transitions; undefined for every row. */
 export async function limitOf(subject: Subject, entity: Entity, action: Action): Promise<Limit | undefined> {
-  return resolveRule(subject, entity, entity.access.rules?.[action], { action });
+  const rule = entity.access.rules?.[action].filter(({ transition }) => !transition);
+  return resolveRule(subject, entity, rule, { action });
+}
+
+/** The updates of an entity that the caller may make; undefined for every one. */
+async function transitionsOf(subject: Subject, entity: Entity): Promise<readonly Transition[] | undefined> {
+  const always = await limitOf(subject, entity, 'update');
+  if (!always) return undefined;
+  const sides = (entity.access.rules?.update ?? []).filter(({ transition }) => transition);
+  const pairs = [...Map.groupBy(sides, ({ transition }) => transition?.number).values()];
+  const resolve = (pair: typeof sides, side: 'before' | 'after') => {
+    const rule = pair.filter(({ transition }) => transition?.side === side);
+    return resolveRule(subject, entity, rule, { action: 'update' });
+  };
+  const transitions = pairs.map(async (pair): Promise<Transition> => {
+    const [before, after] = await Promise.all([resolve(pair, 'before'), resolve(pair, 'after')]);
+    return { before, after };
+  });
+  return [{ before: always, after: always }, ...(await Promise.all(transitions))];
 }
 
 /** What the caller reaches by a list of the entity, or of one of its indexes; undefined for every row. */
@@ -81,17 +99,18 @@ export async function guardedEngine(subject: Subject, ...entities: readonly Enti
     },
     isHidden(of, write, before) {
       const limits = limitsOf.get(of);
-      return !isWithin(limits?.[write], before) && !isWithin(limits?.read, before);
+      return limits !== undefined && !mayBegin(limits, write, before) && !isWithin(limits.read, before);
     },
     checkBefore(of, key, write, before) {
       const limits = limitsOf.get(of);
-      if (!limits || isWithin(limits[write], before)) return;
+      if (!limits || mayBegin(limits, write, before)) return;
       const { entity } = limits;
       throw guard.isHidden(of, write, before) ? notFound(entity, key) : refusedByRules(entity, write);
     },
-    checkAfter(of, write, after, before) {
+    checkAfter(of, after, before) {
       const limits = limitsOf.get(of);
-      if (limits && !isWithin(limits[write], after)) throw refusedByRules(limits.entity, write);
+      const isAllowed = before ? isChangeWithin(limits?.update, { before, after }) : isWithin(limits?.create, after);
+      if (limits && !isAllowed) throw refusedByRules(limits.entity, before ? 'update' : 'create');
       for (const [field, value] of Object.entries(setOf.get(of) ?? {}))
         if (after[field] !== (before ? before[field] : value))
           throw new RowkeyError('forbidden', `"${field}" is taken from the caller who creates the entity.`, {
@@ -99,7 +118,9 @@ export async function guardedEngine(subject: Subject, ...entities: readonly Enti
             accepted: before ? 'the stored value, or none' : 'the value of the caller, or none',
           });
     },
+    canHaveLeft: (of, values) => limitsOf.get(of)?.update?.some(({ after }) => isWithin(after, values)) ?? true,
     limitOf: (of, write) => limitsOf.get(of)?.[write],
+    transitionsOf: (of) => limitsOf.get(of)?.update,
     setFields: (of) => setOf.get(of),
     fieldsToRefer: (to) => toRefer.get(to)?.flatMap((each) => each.map(({ field }) => field)),
     canRefer: (to, values) => isWithin(toRefer.get(to), values),
@@ -128,11 +149,25 @@ async function fieldsToSet(subject: Subject, entity: Entity): Promise<Values | u
   return Object.fromEntries(await Promise.all(fields));
 }
 
-async function writeLimits(subject: Subject, entity: Entity) {
-  const [read, create, update, remove] = await Promise.all(
-    (['read', 'create', 'update', 'delete'] as const).map((action) => limitOf(subject, entity, action)),
-  );
+/** What the caller reaches by reads and writes. */
+interface WriteLimits {
+  readonly entity: Entity;
+  readonly read: Limit | undefined;
+  readonly create: Limit | undefined;
+  readonly update: readonly Transition[] | undefined;
+  readonly delete: Limit | undefined;
+}
+
+async function writeLimits(subject: Subject, entity: Entity): Promise<WriteLimits> {
+  const [update, read, create, remove] = await Promise.all([
+    transitionsOf(subject, entity),
+    ...(['read', 'create', 'delete'] as const).map((action) => limitOf(subject, entity, action)),
+  ]);
   return { entity, read, create, update, delete: remove };
+}
+
+function mayBegin(limits: WriteLimits, write: 'update' | 'delete', before: Values): boolean {
+  return write === 'update' ? isChangeWithin(limits.update, { before }) : isWithin(limits.delete, before);
 }
 
 /** The error of a write that the rules on rows do not allow, of a row that the caller can read or makes. */
@@ -153,6 +188,7 @@ export async function resolveRule(
   const alternatives = await Promise.all(
     (unlimited.length > 0 ? unlimited : mine).map(async (alternative) => ({
       role: alternative.role,
+      ...(alternative.transition ? { transition: alternative.transition } : {}),
       terms: await resolveTerms({ engine, caller }, entity, alternative),
     })),
   );
@@ -180,8 +216,7 @@ export async function collectRules<Result>(
   return { result: await appliedRules.run(rules, work), rules };
 }
 
-export interface ResolvedAlternative {
-  readonly role: string;
+export interface ResolvedAlternative extends Pick<Alternative, 'role' | 'transition'> {
   readonly terms: readonly ResolvedTerm[];
 }
 

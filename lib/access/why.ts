@@ -3,7 +3,7 @@ import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { isWithin } from '../define/codec/limit.ts';
 import { matches } from '../define/codec/query.ts';
-import { ACTIONS, type Action, type Alternative } from '../define/declaration/access.ts';
+import { ACTIONS, type Action, type Alternative, TransitionSide } from '../define/declaration/access.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { alternativesOf, describeTerm } from '../define/places/rule-words.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -26,7 +26,9 @@ export const AppliedRuleExplanation = z.object({
   entity: z.string(),
   action: z.enum(ACTIONS),
   list: z.string().optional().describe('The list: `key`, or the name of an index. Absent for a single row'),
-  alternatives: z.array(z.object({ role: z.string(), terms: z.array(TermExplanation) })),
+  alternatives: z.array(
+    z.object({ role: z.string(), transition: TransitionSide.optional(), terms: z.array(TermExplanation) }),
+  ),
 });
 
 const ActionExplanation = z.object({
@@ -38,8 +40,9 @@ const ActionExplanation = z.object({
   alternatives: z.array(
     z.object({
       role: z.string(),
+      transition: TransitionSide.optional(),
       hasRole: z.boolean().describe('False if the caller has not the role, so that no term is compared'),
-      allows: z.boolean(),
+      allows: z.boolean().describe('False for the rows after a transition, with which the row is not compared'),
       terms: z.array(
         TermExplanation.extend({
           holds: z.boolean().optional(),
@@ -61,8 +64,8 @@ export function describeApplied({ entity, action, index, alternatives }: Applied
     entity: entity.name,
     action,
     ...(list === undefined ? {} : { list }),
-    alternatives: alternatives.map(({ role, terms }) => ({
-      role,
+    alternatives: alternatives.map(({ terms, ...alternative }) => ({
+      ...alternative,
       terms: terms.map((term) => explainTerm(entity, term)),
     })),
   };
@@ -91,10 +94,19 @@ async function explainAction(asked: Asked, action: Action): Promise<Decision[Act
   const { caller, entity, values } = asked;
   const alternatives = await Promise.all(
     alternativesOf(entity, action).map(async (alternative) => {
-      const { role } = alternative;
-      if (!caller.roles.includes(role)) return unusable(entity, alternative);
+      const { role, transition } = alternative;
+      const named = { role, ...(transition ? { transition } : {}) };
+      if (!caller.roles.includes(role)) return { ...named, ...unusable(entity, alternative) };
       const resolved = { role, terms: await resolveTerms(asked, entity, alternative) };
-      return { role, hasRole: true, allows: isAllowed([resolved], values), terms: explainTerms(asked, resolved) };
+      // Nothing is known of the row after the transition.
+      if (transition?.side === 'after')
+        return {
+          ...named,
+          hasRole: true,
+          allows: false,
+          terms: resolved.terms.map((term) => explainTerm(entity, term)),
+        };
+      return { ...named, hasRole: true, allows: isAllowed([resolved], values), terms: explainTerms(asked, resolved) };
     }),
   );
   return { allowed: alternatives.some(({ allows }) => allows), alternatives };
@@ -104,9 +116,9 @@ function isAllowed(alternatives: readonly ResolvedAlternative[], values: Values)
   return isWithin(toLimit(alternatives), values);
 }
 
-function unusable(entity: Entity, { role, where = {} }: Alternative<string, Entity>) {
+function unusable(entity: Entity, { where = {} }: Alternative<string, Entity>) {
   const terms = Object.entries(where).map(([field, term]) => ({ term: describeTerm(entity, field, term) }));
-  return { role, hasRole: false, allows: false, terms };
+  return { hasRole: false, allows: false, terms };
 }
 
 function explainTerms({ entity, values }: Asked, { terms }: ResolvedAlternative) {

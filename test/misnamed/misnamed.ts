@@ -118,6 +118,16 @@ defineEntity('employees', {
   ...common,
   access: { ...access, restricted: { email: [{ role: 'reader', where: { mail: 'x' } }] } },
 });
+// a field of a rule before a change
+defineEntity('employees', {
+  ...common,
+  access: { ...access, write: { update: { before: [{ role: 'reader', where: { mail: 'x' } }], after: ['reader'] } } },
+});
+// a field of a rule after one of several changes
+defineEntity('employees', {
+  ...common,
+  access: { ...access, write: { update: [{ before: ['reader'], after: [{ role: 'reader', where: { mail: 'x' } }] }] } },
+});
 // a claim of a rule
 claims.departmnts;
 // the key of a membership
@@ -139,6 +149,15 @@ total({ table: 'hired', partition: '{department}', row: '{hireDate}', sums: ['si
 // a role
 const read = defineEntity('employees', { ...common, access: { read: ['raeder'], write: ['reader'] } });
 defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [teams, read] });
+// a role after a change
+const after = defineEntity('employees', {
+  ...common,
+  access: {
+    ...access,
+    write: { update: [{ before: [{ role: 'reader', where: { email: 'x' } }], after: ['raeder'] }] },
+  },
+});
+defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [teams, after] });
 // a role of a restricted field
 const restricted = defineEntity('employees', { ...common, access: { ...access, restricted: { email: ['raeder'] } } });
 defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [restricted] });

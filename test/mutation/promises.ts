@@ -21,12 +21,63 @@ export const PROMISES: readonly Cut[] = [
   {
     without: 'A large delete runs without the rules of the caller who requested it',
     file: 'lib/engine/transfer/large-delete.ts',
-    edits: [['      if (!isWithin(rules?.before, source.values)) return RULED_OUT;\n', '']],
+    edits: [['      if (!isAllowed(rules, source.values)) return RULED_OUT;\n', '']],
     test: [
       'test/rules/transferring.test.ts',
       'the delete of a caller whom rules limit > takes nothing that an admin has made final, and changes nothing',
     ],
     finds: '"status": "succeeded"',
+  },
+  {
+    without: 'A change may begin by one pair of before and after, and end by another one',
+    file: 'lib/define/codec/limit.ts',
+    edits: [
+      [
+        'isWithin(one.before, before) && (!after || isWithin(one.after, after));',
+        'isWithin(one.before, before) && (!after || transitions?.some((other) => isWithin(other.after, after)) === true);',
+      ],
+    ],
+    test: [
+      'test/rules/transitions.test.ts',
+      'PATCH > lets each caller make the changes of one pair, and mixes no pairs',
+    ],
+    finds: 'bob: asked to lost',
+  },
+  {
+    without: 'A repetition of a change is refused because the row is no longer as before',
+    file: 'lib/engine/write/checks.ts',
+    edits: [['if (!(await isRepeat(checked))) throw error;', 'if (error || !(await isRepeat(checked))) throw error;']],
+    test: ['test/rules/transitions.test.ts', 'PATCH > accepts a repetition that changes nothing, and only that'],
+    finds: 'expected false to be true',
+  },
+  {
+    without: 'A change of another value counts as a repetition',
+    file: 'lib/engine/write/checks.ts',
+    edits: [['isSame(await toText(after), await toText(current.values))', '(await toText(after)) !== undefined']],
+    test: ['test/rules/transitions.test.ts', 'PATCH > accepts a repetition that changes nothing, and only that'],
+    finds: 'expected 200 to be 403',
+  },
+  {
+    without: 'A repetition of a change is accepted from every reader',
+    file: 'lib/access/limit.ts',
+    edits: [
+      [
+        'limitsOf.get(of)?.update?.some(({ after }) => isWithin(after, values)) ?? true',
+        'limitsOf.has(of) || values !== undefined',
+      ],
+    ],
+    test: ['test/rules/transitions.test.ts', 'PATCH > accepts a repetition that changes nothing, and only that'],
+    finds: 'expected 200 to be 403',
+  },
+  {
+    without: 'A move that runs later is asked for the first pair of before and after only',
+    file: 'lib/engine/write/recorded-rules.ts',
+    edits: [['[rules, ...(rules.others ?? [])]', '[rules]']],
+    test: [
+      'test/rules/transitions.test.ts',
+      'a move > of a loan that is asked to b is asked again when it runs, and has succeeded',
+    ],
+    finds: "expected 'failed' to be 'succeeded'",
   },
   {
     without: 'A large delete with If-Match runs after another change',

@@ -52,6 +52,34 @@ export const expenses = defineEntity('expenses', {
   },
 });
 
+export const loans = defineEntity('loans', {
+  schema: z.object({
+    groupId: z.string(),
+    loanId: z.string(),
+    borrower: z.string(),
+    owner: z.string(),
+    state: z.enum(['requested', 'approved', 'cancelled']),
+  }),
+  table: 'groups',
+  key: { partition: '{groupId}', row: 'loan_{loanId}' },
+  access: {
+    read: [{ role: 'user', where: { groupId: inGroup } }],
+    write: {
+      create: [{ role: 'user', where: { groupId: inGroup, borrower: subject(), state: 'requested' } }],
+      update: [
+        {
+          before: [{ role: 'user', where: { borrower: subject(), state: 'requested' } }],
+          after: [{ role: 'user', where: { borrower: subject(), state: 'cancelled' } }],
+        },
+        {
+          before: [{ role: 'user', where: { owner: subject(), state: 'requested' } }],
+          after: [{ role: 'user', where: { owner: subject(), state: 'approved' } }],
+        },
+      ],
+    },
+  },
+});
+
 const claims = defineClaims({ departments: { verifiedBy: {} } });
 
 export const reports = defineEntity('reports', {
@@ -70,5 +98,5 @@ export const reports = defineEntity('reports', {
 export const model = defineModel({
   roles: ['user', 'manager', 'auditor', 'operator'],
   operatorRole: 'operator',
-  entities: [notes, members, expenses, reports],
+  entities: [notes, members, expenses, loans, reports],
 });

@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 test('docs/access.md shows the declarations that the tests run', () => {
   const code = readFileSync(new URL('documented-model.ts', import.meta.url), 'utf8');
-  expect(snippets).toHaveLength(3);
+  expect(snippets).toHaveLength(4);
   for (const snippet of snippets) expect(code).toContain(snippet);
 });
 
@@ -58,6 +58,21 @@ test('members see the expenses of their group, payers change their drafts, and a
   expect(await statusOf(ann, 'PATCH', path, { status: 'final' })).toBe(403);
   expect(await statusOf(ann, 'DELETE', path)).toBe(403);
   expect(await statusOf(bob, 'DELETE', path)).toBe(204);
+});
+
+test('borrowers cancel what they have requested, and owners approve it', async () => {
+  const loan = { groupId: 'flat', borrower: 'ann', owner: 'bob', state: 'requested' };
+  for (const [loanId, caller, state, other] of [
+    ['1', ann, 'cancelled', bob],
+    ['2', bob, 'approved', ann],
+  ] as const) {
+    const path = `loans/flat/${loanId}`;
+    expect(await statusOf(ann, 'POST', 'loans', { ...loan, loanId })).toBe(201);
+    const change = (by: typeof ann) => statusOf(by, 'PATCH', path, { state });
+    const found = [await change(other), await change(eve), await change(caller), await change(caller)];
+    expect(found).toEqual([403, 404, 200, 200]);
+    expect(await statusOf(other, 'PATCH', path, { state: 'requested' })).toBe(403);
+  }
 });
 
 test('everyone sees published reports, and managers all of their departments', async () => {

@@ -58,17 +58,30 @@ function reaches(world: World, caller: Caller, { role, where }: Given, row: Row)
   return Object.entries(where).every(([field, term]) => holds(world, caller, field, term, row[field]));
 }
 
-/** True if the caller may do this with a row. */
+/** True if the caller may do this with a row: of an update, if it may begin from it. */
 export function may(world: World, caller: Caller, rules: Rules, action: Action, row: Row): boolean {
   if (caller.roles.includes(ROOT)) return true;
-  return rules[action].some((alternative) => reaches(world, caller, alternative, row));
+  const begins = action === 'update' ? (rules.transitions ?? []).map(({ before }) => before) : [];
+  return [rules[action], ...begins].some((rule) => rule.some((one) => reaches(world, caller, one, row)));
+}
+
+/** True if the caller may change a row so. Without `before`, if the caller may for some row. */
+export function mayChange(world: World, caller: Caller, rules: Rules, before: Row | undefined, after: Row): boolean {
+  if (caller.roles.includes(ROOT)) return true;
+  const holdsFor = (rule: readonly Given[], row: Row) => rule.some((one) => reaches(world, caller, one, row));
+  const pairs = [{ before: rules.update, after: rules.update }, ...(rules.transitions ?? [])];
+  return pairs.some((pair) => holdsFor(pair.after, after) && (before === undefined || holdsFor(pair.before, before)));
 }
 
 /** True if the caller has a role for the action. */
 export function hasRole(caller: Caller, rules: Rules, ...actions: Action[]): boolean {
   return (
     caller.roles.includes(ROOT) ||
-    actions.some((action) => rules[action].some(({ role }) => caller.roles.includes(role)))
+    actions.some((action) => {
+      const pairs = action === 'update' ? (rules.transitions ?? []) : [];
+      const all = [...rules[action], ...pairs.flatMap(({ before, after }) => [...before, ...after])];
+      return all.some(({ role }) => caller.roles.includes(role));
+    })
   );
 }
 

@@ -220,8 +220,15 @@ export class Reads {
       const { allowed, alternatives } = reply.body[action];
       const isAllowed = this.#world.may(caller, kind, action, found);
       const isTold = alternatives.map(
-        ({ hasRole: has, terms }: { hasRole: boolean; terms: { holds: boolean }[] }) =>
-          has && terms.every(({ holds }) => holds),
+        ({
+          hasRole: has,
+          terms,
+          transition,
+        }: {
+          hasRole: boolean;
+          terms: { holds: boolean }[];
+          transition?: { side: string };
+        }) => has && transition?.side !== 'after' && terms.every(({ holds }) => holds),
       );
       const allows = alternatives.map((one: { allows: boolean }) => one.allows);
       if (allowed !== isAllowed || allowed !== isTold.includes(true) || isTold.join() !== allows.join())

@@ -74,7 +74,7 @@ export class Transfers {
   /** True if the rules let a move take the task there, and create its notes. An archive needs no more than its request. */
   #canGo(caller: Caller, kind: Kind, task: Row, to: Row): boolean {
     if (kind === 'archive') return true;
-    if (!this.#world.may(caller, 'tasks', 'update', { ...task, ...to })) return false;
+    if (!this.#world.mayChange(caller, 'tasks', task, { ...task, ...to })) return false;
     return this.#notesOf(task).every((note) => this.#world.may(caller, 'notes', 'create', { ...note, ...to }));
   }
 

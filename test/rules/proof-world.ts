@@ -3,7 +3,7 @@ import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import type { openAccessApp, Reply } from '../access-app.ts';
 import type { Entity, LinkedModel } from '../kit/define.ts';
 import { engineWrite } from '../kit/engine.ts';
-import { type Caller, may, type Row } from './evaluator.ts';
+import { type Caller, may, mayChange, type Row } from './evaluator.ts';
 import { type Action, keyOf, type Plan, type Rules, rulesOf, VALUES, zoneOf } from './random-model.ts';
 import type { beginnings, Kind } from './random-requests.ts';
 
@@ -113,6 +113,18 @@ export class World {
   may(caller: Caller, kind: Kind, action: Action, row: Row): boolean {
     this.decisions += 1;
     return may(this, caller, this.rules[kind], action, this.derive(row));
+  }
+
+  /** Without `before`, whether the caller may have left a row so. */
+  mayChange(caller: Caller, kind: Kind, before: Row | undefined, after: Row): boolean {
+    this.decisions += 1;
+    return mayChange(this, caller, this.rules[kind], before && this.derive(before), this.derive(after));
+  }
+
+  /** True if the row is stored as it is. */
+  has(kind: Kind, row: Row): boolean {
+    const stored = this.rows[kind].get(this.idOf(kind, row));
+    return stored !== undefined && sorted(stored) === sorted(this.derive(row));
   }
 
   /** The row with its derived field, if the model has one. */

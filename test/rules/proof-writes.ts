@@ -1,4 +1,4 @@
-import { type Caller, hasRole, type Row, reachesAll } from './evaluator.ts';
+import { type Caller, hasRole, mayChange, type Row, reachesAll } from './evaluator.ts';
 import { Transfers } from './proof-transfers.ts';
 import { FIELDS, Mismatch, omit, pick, root, type World } from './proof-world.ts';
 import { keyOf, movableOf } from './random-model.ts';
@@ -8,6 +8,10 @@ import type { Change, Kind, Write } from './random-requests.ts';
 export class Writes {
   readonly #world: World;
   readonly transfers: Transfers;
+  /** Changes that had been made already, and that the caller could not begin any more. */
+  repeated = 0;
+  /** Changes that only a transition allows. */
+  made = 0;
 
   constructor(world: World) {
     this.#world = world;
@@ -16,9 +20,27 @@ export class Writes {
 
   async write(caller: Caller, write: Write): Promise<void> {
     this.#world.known = new Map();
-    await this.#send(caller, write);
+    const aimed = this.#aim(caller, write);
+    await this.#send(caller, aimed);
+    // As if the reply had been lost.
+    if (aimed !== write) await this.#send(caller, aimed);
     // A failed write leaves the claim of a value that its entity has already to the queue.
     await this.#world.worker.settle();
+  }
+
+  /** A change that a transition may allow, where there is one: few random changes meet both of its sides. */
+  #aim(caller: Caller, write: Write): Write {
+    const { kind, action } = write;
+    if (!write.isAtomic || (write.write !== 'put' && write.write !== 'patch')) return write;
+    const only = { ...this.#world.rules[kind], update: [] };
+    const found = [...this.#world.rows[kind].values()].find((row) => {
+      const patch = write.write === 'put' ? action.row : this.#patch(kind, action.row, action.changed);
+      const after = { ...row, ...patch, ...pick(row, this.#world.keys[kind]) };
+      return !caller.roles.includes('root') && mayChange(this.#world, caller, only, row, this.#world.derive(after));
+    });
+    return found
+      ? { ...write, action: { ...action, row: { ...action.row, ...pick(found, this.#world.keys[kind]) } } }
+      : write;
   }
 
   async #send(caller: Caller, write: Write): Promise<void> {
@@ -130,7 +152,8 @@ export class Writes {
       if (!this.#world.may(caller, kind, 'create', row) || this.#namesAnother(caller, kind, row))
         return { status: 403 };
       if (kind === 'notes' && !this.#hasParent(caller, row)) return { status: 400 };
-      if (before) return { status: 412 };
+      // The key of a row that the caller may not know of is taken, as for a create.
+      if (before) return { status: canSee || canChange ? 412 : 409 };
     }
     if (does === 'put' && !canChange && !canSee) {
       // As if there were none.
@@ -141,6 +164,13 @@ export class Writes {
       return { status: 201, after: row };
     }
     if (!before) return { status: 404 };
+    const after = does === 'put' ? row : this.#patched(kind, before, given, changed);
+    // A change that has been made already.
+    const isRepeated = does !== 'delete' && canSee && this.#world.has(kind, after);
+    if (!canChange && isRepeated && this.#world.mayChange(caller, kind, undefined, after)) {
+      this.repeated += 1;
+      return condition === 'wrong' ? { status: 412 } : { status: 200, after };
+    }
     if (!canChange) return { status: canSee ? 403 : 404 };
     if (condition === 'wrong') return { status: 412 };
     if (does === 'delete') {
@@ -150,10 +180,11 @@ export class Writes {
           if (this.#world.idOf('tasks', note) === id) this.#world.rows.notes.delete(other);
       return { status: 204 };
     }
-    const after = does === 'put' ? row : this.#patched(kind, before, given, changed);
-    if (!this.#world.may(caller, kind, 'update', after)) return { status: 403 };
+    if (!this.#world.mayChange(caller, kind, before, after)) return { status: 403 };
     if (this.#namesAnother(caller, kind, after, before)) return { status: 403 };
     if (this.#isTaken(kind, after)) return { status: 409 };
+    const { transitions: _, ...plain } = this.#world.rules[kind];
+    this.made += mayChange(this.#world, caller, plain, before, this.#world.derive(after)) ? 0 : 1;
     this.#world.set(kind, after);
     return { status: 200, after };
   }

@@ -11,7 +11,7 @@ import { Reads } from './proof-reads.ts';
 import { Transfers } from './proof-transfers.ts';
 import { World } from './proof-world.ts';
 import { Writes } from './proof-writes.ts';
-import { movableOf, plans, plansToMove } from './random-model.ts';
+import { movableOf, plans, plansToChange, plansToMove } from './random-model.ts';
 import { callers as anyCaller, anyWrite, beginnings, type Step, steps } from './random-requests.ts';
 
 /** The decisions to compare: of a caller, an action and a row. A model has some hundreds. */
@@ -116,6 +116,39 @@ test('archives and moves take what the rules allow when they run, with the child
   if (process.env.RULES_DECISIONS) console.log(JSON.stringify(transferred));
   expect(transferred.done).toBeGreaterThan(0);
   expect(transferred.refused).toBeGreaterThan(0);
+});
+
+test('updates make the transitions that the rules allow, and a repetition of one changes nothing', {
+  tags: ['slow'],
+  timeout: 7_200_000,
+}, async () => {
+  const changed = { models: 0, repeated: 0, made: 0 };
+  const changes = fc.tuple(anyCaller, fc.constantFrom('put', 'patch', 'patch'), anyWrite);
+  await fc.assert(
+    fc.asyncProperty(
+      plansToChange,
+      beginnings,
+      fc.array(changes, { minLength: 24, maxLength: 24 }),
+      async (plan, beginning, some) => {
+        const defined = define(plan);
+        if (!defined) return;
+        const app = await openAccessApp(import.meta.url, defined.model, { settleInline: 10_000 });
+        const world = new World(defined.plan, app, defined.model);
+        const writes = new Writes(world);
+        await world.begin(beginning);
+        for (const [caller, write, other] of some)
+          await writes.write(caller, { ...other, write, kind: 'tasks', isAtomic: true });
+        await world.check();
+        changed.models += 1;
+        changed.repeated += writes.repeated;
+        changed.made += writes.made;
+      },
+    ),
+    { seed: SEED, numRuns: Math.ceil(DECISIONS / 250), endOnFailure: process.env.RULES_SHRINK === undefined },
+  );
+  if (process.env.RULES_DECISIONS) console.log(JSON.stringify(changed));
+  expect(changed.repeated).toBeGreaterThan(0);
+  expect(changed.made).toBeGreaterThan(0);
 });
 
 /** Accounts in memory execute no request late. A busy machine renews a hold late. */

@@ -40,7 +40,14 @@ export interface Given {
 
 export const ACTIONS = ['read', 'create', 'update', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
-export type Rules = Readonly<Record<Action, readonly Given[]>>;
+/** An update for which one rule holds before, and another one after it. */
+export interface Transition {
+  readonly before: readonly Given[];
+  readonly after: readonly Given[];
+}
+export interface Rules extends Readonly<Record<Action, readonly Given[]>> {
+  readonly transitions?: readonly Transition[];
+}
 
 /** What decides a random model. */
 export interface Plan {
@@ -145,6 +152,16 @@ const rules = (fields: readonly Field[]): fc.Arbitrary<Rules> =>
     create: alternatives(fields),
     update: alternatives(fields),
     delete: alternatives(fields),
+    transitions: fc.oneof(
+      fc.constant([]),
+      fc.array(
+        fc
+          .record({ before: alternatives(fields), after: alternatives(fields) })
+          // Without any term it is refused.
+          .filter((pair) => Object.values(pair).some((side) => side.some((one) => Object.keys(one.where).length > 0))),
+        { minLength: 1, maxLength: 3 },
+      ),
+    ),
   });
 
 const INDEXES = [
@@ -167,8 +184,9 @@ function withoutZone(given: Rules): Rules {
     const { zone: _, ...where } = one.where;
     return { ...one, where };
   };
-  const { read, create, update, delete: remove } = given;
+  const { read, create, update, delete: remove, transitions = [] } = given;
   return {
+    transitions: transitions.map(({ before, after }) => ({ before: before.map(without), after: after.map(without) })),
     read: read.map(without),
     create: create.map(without),
     update: update.map(without),
@@ -199,12 +217,36 @@ export const plans: fc.Arbitrary<Plan> = fc
         },
   );
 
-const everyNote: Rules['delete'] = ['user', 'lead'].map((role) => ({ role, where: {}, lists: 'none' }));
+const everyRow: Rules['delete'] = ['user', 'lead'].map((role) => ({ role, where: {}, lists: 'none' }));
 
 /** A task goes with its notes only if the caller may delete all of them, which few random rules allow. */
 export const plansToMove = plans.map((plan): Plan => {
-  return { ...plan, isMovable: true, isOneWrite: false, notes: { ...plan.notes, delete: everyNote } };
+  return { ...plan, isMovable: true, isOneWrite: false, notes: { ...plan.notes, delete: everyRow } };
 });
+
+/** Transitions of states meet more often than any others. Most callers read what they have changed. */
+export const plansToChange = fc
+  .tuple(
+    plans,
+    fc.array(fc.record({ before: alternatives(['state', 'flag']), after: alternatives(['state', 'rank']) }), {
+      minLength: 2,
+      maxLength: 4,
+    }),
+    fc.boolean(),
+  )
+  .map(([plan, pairs, isRead]): Plan => {
+    const transitions = pairs.filter((pair) =>
+      Object.values(pair)
+        .flat()
+        .some(({ where }) => Object.keys(where).length > 0),
+    );
+    const read = isRead ? everyRow : plan.tasks.read;
+    return {
+      ...plan,
+      isOneWrite: false,
+      tasks: { ...plan.tasks, read, update: plan.tasks.update.slice(1), transitions },
+    };
+  });
 
 const claims = defineClaims({ teams: { verifiedBy: {} } });
 
@@ -225,9 +267,10 @@ export function declare({ role, where: given, lists }: Given): Internal['Alterna
 
 function accessOf({ isOneWrite }: Plan, given: Rules) {
   const rule = (action: Action) => ['root', ...given[action].map(declare)];
-  const write = isOneWrite
-    ? rule('update')
-    : { create: rule('create'), update: rule('update'), delete: rule('delete') };
+  const { transitions = [] } = given;
+  const pairs = transitions.map(({ before, after }) => ({ before: before.map(declare), after: after.map(declare) }));
+  const update = [...pairs, ...rule('update')];
+  const write = isOneWrite ? rule('update') : { create: rule('create'), update, delete: rule('delete') };
   return { read: rule('read'), write };
 }
 

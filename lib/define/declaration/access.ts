@@ -42,7 +42,7 @@ export type Term<Of = Declared> =
 type SetTerm = Extract<Term, { is: 'subject' | 'claim' }>;
 
 /** The rows that a role reaches. */
-export interface Alternative<Role extends string = string, Of = Declared> {
+interface DeclaredAlternative<Role extends string = string, Of = Declared> {
   readonly role: Role;
   /** The terms by field. All of them hold. */
   readonly where?: Readonly<Record<string, Term<Of>>>;
@@ -53,8 +53,25 @@ export interface Alternative<Role extends string = string, Of = Declared> {
   readonly lists?: 'bounded' | 'filtered' | 'none';
 }
 
+/** The compiled form. */
+export interface Alternative<Role extends string = string, Of = Declared> extends DeclaredAlternative<Role, Of> {
+  /** The transition to whose side it belongs. */
+  readonly transition?: { readonly number: number; readonly side: 'before' | 'after' };
+}
+
 /** A role without terms reaches every row. */
-type Rule<Role extends string = string, Of = Declared> = readonly (Role | Alternative<Role, Of>)[];
+type Rule<Role extends string = string> = readonly (Role | DeclaredAlternative<Role>)[];
+
+/** A change of a row for which one rule holds before, and another one after it. */
+interface Transition<Role extends string = string> {
+  readonly before: Rule<Role>;
+  readonly after: Rule<Role>;
+}
+
+/** Its roles and alternatives hold before and after a change. */
+type UpdateRule<Role extends string = string> =
+  | Transition<Role>
+  | readonly (Role | DeclaredAlternative<Role> | Transition<Role>)[];
 
 export const WRITES = ['create', 'update', 'delete'] as const;
 type Write = (typeof WRITES)[number];
@@ -66,7 +83,9 @@ export type Action = (typeof ACTIONS)[number];
 export interface AccessDeclaration<Field extends string = string, Role extends string = string, Through = Named> {
   readonly read: Rule<Role>;
   /** One rule for all writes, or one for each kind. */
-  readonly write: Rule<Role> | { readonly [Kind in Write]?: Rule<Role> };
+  readonly write:
+    | Rule<Role>
+    | { readonly create?: Rule<Role>; readonly update?: UpdateRule<Role>; readonly delete?: Rule<Role> };
   /**
    * Fields that a create takes from the caller: `subject()`, or a claim with one value. A caller can neither give another value nor change
    * the field later. The app itself can.
@@ -126,29 +145,38 @@ type OptionsOf<Options> = Record<keyof NonNullable<Options>, z.ZodType>;
 
 /** A value, or what the functions below return. `defineModel` checks the form, and can name the role and the field: see malformed-terms.ts. */
 const term = anything<Term>();
-const rule = z
-  .array(
-    z.union([
-      z.string(),
-      optionsOf({
-        role: z.string(),
-        where: z.record(z.string(), term).optional(),
-        lists: z.enum(['bounded', 'filtered', 'none']).optional(),
-      } satisfies OptionsOf<Alternative>).refine((one) => !('where' in one) || hasTerms(one), {
-        error: 'it has no terms, so the role would reach every row. Name a term, or the role alone',
-        path: ['where'],
-      }),
-    ]),
-  )
-  .readonly();
+const alternative = z.union([
+  z.string(),
+  optionsOf({
+    role: z.string(),
+    where: z.record(z.string(), term).optional(),
+    lists: z.enum(['bounded', 'filtered', 'none']).optional(),
+  } satisfies OptionsOf<DeclaredAlternative>).refine((one) => !('where' in one) || hasTerms(one), {
+    error: 'it has no terms, so the role would reach every row. Name a term, or the role alone',
+    path: ['where'],
+  }),
+]);
+const rule = z.array(alternative).readonly();
+const transition = optionsOf({ before: rule.optional(), after: rule.optional() } satisfies OptionsOf<Transition>)
+  .refine(({ before, after }) => before && after, {
+    error: 'a change needs the rule before it and the one after it. Give both, before and after',
+  })
+  .refine(
+    ({ before = [], after = [] }) => [...before, ...after].some((one) => typeof one === 'object' && hasTerms(one)),
+    {
+      error: 'a change without terms is every change. Name a term in before or after, or the roles alone',
+    },
+  );
 
 export const AccessOptions = optionsOf({
   read: rule,
   write: z.union([
     rule,
-    optionsOf({ create: rule.optional(), update: rule.optional(), delete: rule.optional() } satisfies OptionsOf<
-      Record<Write, unknown>
-    >),
+    optionsOf({
+      create: rule.optional(),
+      update: z.union([z.array(z.union([alternative, transition])).readonly(), transition]).optional(),
+      delete: rule.optional(),
+    } satisfies OptionsOf<Record<Write, unknown>>),
   ]),
   set: z
     .record(
@@ -179,11 +207,16 @@ export const AccessOptions = optionsOf({
     .optional(),
 } satisfies OptionsOf<AccessDeclaration>);
 
+export const TransitionSide = z
+  .object({ number: z.int(), side: z.enum(['before', 'after']) })
+  .describe('The rows before or after an update. It is allowed if an alternative of each side of one number holds');
+
 const AlternativeDescription = z.object({
   role: z.string(),
   terms: z
     .array(z.string())
     .describe('In words. The role reaches the rows for which all of them hold; without any, every row'),
+  transition: TransitionSide.optional(),
 });
 const alternatives = z.array(AlternativeDescription);
 
@@ -214,13 +247,13 @@ export function compileAccess<Through>({
   const writes = Array.isArray(write) ? Object.fromEntries(WRITES.map((kind) => [kind, write])) : write;
   const rules = Object.fromEntries(
     [['read', read] as const, ...WRITES.map((kind) => [kind, Object(writes)[kind] ?? []] as const)].map(
-      ([action, given]) => [action, toAlternatives(given as Rule)],
+      ([action, given]) => [action, toAlternatives(given as UpdateRule)],
     ),
   ) as unknown as Rules;
   const rolesOf = (...actions: Action[]) => [
     ...new Set(actions.flatMap((action) => rules[action].map(({ role }) => role))),
   ];
-  const isLimited = Object.values(rules).some((rule) => rule.some(hasTerms));
+  const isLimited = Object.values(rules).some((rule) => rule.some((one) => hasTerms(one) || one.transition));
   const isOneWrite = WRITES.every((kind) => rolesOf(kind).join() === rolesOf('create').join());
   return {
     ...(own ? { own } : {}),
@@ -233,8 +266,14 @@ export function compileAccess<Through>({
   };
 }
 
-function toAlternatives(rule: Rule): Alternative[] {
-  return rule.map((one) => (typeof one === 'string' ? { role: one } : one));
+function toAlternatives(rule: UpdateRule): Alternative[] {
+  return [rule].flat().flatMap((one, position): Alternative[] => {
+    if (typeof one === 'string') return [{ role: one }];
+    if ('role' in one) return [one];
+    return (['before', 'after'] as const).flatMap((side) =>
+      toAlternatives(one[side]).map((each) => ({ ...each, transition: { number: position + 1, side } })),
+    );
+  });
 }
 
 function compileRestricted(

@@ -12,3 +12,9 @@ export interface Comparison {
 
 /** A row is within reach if all comparisons of one alternative hold. Without any alternative, no row is. */
 export type Limit = readonly (readonly Comparison[])[];
+
+/** A change of a row is within reach if the row before it and the one after it are. Without a limit, every row is. */
+export interface Transition {
+  readonly before?: Limit | undefined;
+  readonly after?: Limit | undefined;
+}

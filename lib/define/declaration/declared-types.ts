@@ -106,7 +106,9 @@ type CheckedRule<Given, Field extends string> = Given extends readonly unknown[]
   : { readonly [Kind in keyof Given]: CheckedRule<Given[Kind], Field> };
 type CheckedAlternative<Given, Field extends string> = Given extends { readonly where: infer Terms }
   ? Omit<Given, 'where'> & { readonly where: CheckedNames<Terms, Field> }
-  : Given;
+  : Given extends { readonly before: unknown }
+    ? CheckedRule<Given, Field>
+    : Given;
 type WithIndex<Given, IndexName extends string> = {
   readonly [Part in keyof Given]: Part extends 'index'
     ? IndexName & Given[Part] extends never
@@ -192,7 +194,11 @@ type RolesIn<Rule> = Rule extends readonly (infer One)[]
   : Rule extends object
     ? RolesIn<Rule[keyof Rule]>
     : never;
-type RoleIn<One> = One extends { readonly role: infer Role extends string } ? Role : One & string;
+type RoleIn<One> = One extends { readonly role: infer Role extends string }
+  ? Role
+  : One extends { readonly before: unknown }
+    ? RolesIn<One>
+    : One & string;
 
 /** What `defineEntity` returns. */
 export type EntityBy<Name extends string, Shape extends z.ZodRawShape, Given> = DeclaredEntity<

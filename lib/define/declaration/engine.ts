@@ -2,7 +2,7 @@ import type { Values } from '../../base/values.ts';
 import type { KeyRing } from '../../storage/key-ring.ts';
 import type { Address, Row } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { Limit } from './comparison.ts';
+import type { Limit, Transition } from './comparison.ts';
 
 /** Storage, a clock and time limits for the engine and the patterns. Tests control the clock. */
 export interface Engine {
@@ -53,9 +53,13 @@ export interface Guard {
   /** Checks the row that a write begins from. Throws `not-found` for a hidden row, and otherwise `forbidden`. */
   checkBefore(entity: string, key: Values, write: 'update' | 'delete', before: Values): void;
   /** Checks what a write stores, in place of the values `before`. Throws `forbidden`. */
-  checkAfter(entity: string, write: 'create' | 'update', after: Values, before?: Values): void;
+  checkAfter(entity: string, after: Values, before?: Values): void;
+  /** True if an update by the caller may have left the row so. */
+  canHaveLeft(entity: string, values: Values): boolean;
   /** What the caller reaches by a write, for an operation that asks again when it runs; undefined for every row. */
-  limitOf(entity: string, write: 'create' | 'update' | 'delete'): Limit | undefined;
+  limitOf(entity: string, write: 'create' | 'delete'): Limit | undefined;
+  /** The updates that the caller may make, for an operation that asks again when it runs; undefined for every one. */
+  transitionsOf(entity: string): readonly Transition[] | undefined;
   /** The fields that a create takes from the caller; undefined if there are none. */
   setFields(entity: string): Values | undefined;
   /** The fields of an entity that decide whether the caller may refer to it; undefined if the caller may refer to every one. */

@@ -42,8 +42,12 @@ function quote(value: Scalar): string {
   return JSON.stringify(value);
 }
 
-function describeAlternative(entity: Entity, { role, where = {} }: LinkedAlternative): Words['create'][number] {
-  return { role, terms: Object.entries(where).map(([field, term]) => describeTerm(entity, field, term)) };
+function describeAlternative(
+  entity: Entity,
+  { role, where = {}, transition }: LinkedAlternative,
+): Words['create'][number] {
+  const terms = Object.entries(where).map(([field, term]) => describeTerm(entity, field, term));
+  return { role, terms, ...(transition ? { transition } : {}) };
 }
 
 /** The alternatives of an action. A role without terms reaches every row. An archive is written only by archiving. */

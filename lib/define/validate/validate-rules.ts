@@ -29,6 +29,8 @@ export function* ruleErrors(entity: Entity): Generator<string> {
       }
   if (entity.isWrittenByClients && Object.values(rules).some((rule) => rule.some(hasTerms)))
     yield 'clients may write it straight to storage (access.own), where no rule is checked. Grant only r, or remove the rules.';
+  if (entity.series && rules.update.some(({ transition }) => transition))
+    yield 'the rule to update has before and after, and a data series has no field that an update changes. Use one rule.';
   if (rules.read.some(hasTerms)) yield* readErrors(entity);
   for (const alternative of rules.read) yield* listErrors(entity, alternative);
 }

@@ -1,6 +1,5 @@
 import { busy, hasCode } from '../../base/errors.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import { isWithin } from '../../define/codec/limit.ts';
 import type { Live } from '../../define/declaration/change.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -9,7 +8,7 @@ import type { Engine } from '../engine.ts';
 import { readJoinedRow } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
-import { type RecordedRules, RULED_OUT } from '../write/recorded-rules.ts';
+import { isAllowed, type RecordedRules, RULED_OUT } from '../write/recorded-rules.ts';
 import { deleteFirstChildren, type Family, mark } from './many-children.ts';
 
 /**
@@ -49,7 +48,7 @@ export async function deleteLarge(
       throw busy('Another operation deletes, archives or moves the entity.');
     if (!source.system.Leaving) {
       // The caller may not know that the entity is there.
-      if (!isWithin(rules?.before, source.values)) return RULED_OUT;
+      if (!isAllowed(rules, source.values)) return RULED_OUT;
       if (writeId !== undefined && writeId !== source.system.WriteId) return CHANGED;
       await mark(closing, source, { Leaving: operationId });
       continue;

@@ -4,7 +4,6 @@ import { busy, hasCode, RowkeyError } from '../../base/errors.ts';
 import { isSame } from '../../base/is-same.ts';
 import { pick, type Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
-import { isWithin } from '../../define/codec/limit.ts';
 import type { CarriedRows, Live, Snapshot } from '../../define/declaration/change.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
@@ -14,7 +13,7 @@ import { type EntityRowOptions, readJoinedRow, readLive, requireRekeyed } from '
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
 import { TooManyCarried } from '../write/plan.ts';
-import { RULED_OUT, ruledOut } from '../write/recorded-rules.ts';
+import { isAllowed, RULED_OUT, ruledOut } from '../write/recorded-rules.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { checkCarried, fieldsMoved } from './carried-children.ts';
 import { handBack, handOver, type Work } from './hand-over.ts';
@@ -114,7 +113,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
     if (MovingFrom) throw busy('The entity is being moved to this partition.');
     if (Leaving && Leaving !== operationId) throw busy('Another operation deletes, archives or moves the entity.');
     // First of all: no other reason may say that there is such an entity.
-    if (!Left && !isWithin(rules?.before, source.values)) refused ??= RULED_OUT;
+    if (!Left && !isAllowed(rules, source.values)) refused ??= RULED_OUT;
     if (arrived.state === 'live' && !ours) refused ??= TAKEN;
     if (!Left) refused ??= lost;
     if (refused !== undefined) {
@@ -141,7 +140,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
         // An archive may be declared without some fields.
         const kept = pick(source.values, Object.keys(destination.columns));
         const placed = await toPlaced(engine, entity, kept, { entity: destination, to: transfer.to });
-        if (!isWithin(rules?.after, placed)) throw ruledOut();
+        if (!isAllowed(rules, source.values, placed)) throw ruledOut();
         // A derived field of the key may follow from fields that have changed since the request.
         if (transfer.to && !isDeepStrictEqual(addressOf(destination, placed), to))
           throw new RowkeyError('invalid-input', REKEYED);

@@ -1,4 +1,5 @@
 import { busy, type ErrorCode, hasCode, RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import type { Values } from '../../base/values.ts';
 import { groupOfFurtherRow, groupsToRead, listedRows } from '../../define/codec/further-rows.ts';
 import { type Change, type Live, type Unread, whyClosed } from '../../define/declaration/change.ts';
@@ -8,6 +9,7 @@ import { hasExpired } from '../../define/declaration/expiry.ts';
 import type { Row } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, notFound, requireWritable } from '../read/entity-rows.ts';
+import { toPlain } from './stored-values.ts';
 
 /**
  * What a write must pass between the read of its entity and its plan. The order is that of `CHECKS`, for every write: of two checks that
@@ -58,6 +60,8 @@ export interface CheckedWrite {
   readonly isRefused: boolean;
   /** The values after the write, once they are known; undefined for a delete. */
   after: Values | undefined;
+  /** True for a write that the rules let pass because it changes nothing. */
+  isRepeat?: boolean;
 }
 
 interface Check {
@@ -88,12 +92,19 @@ export const CHECKS: readonly Check[] = [
     },
   },
   {
-    requires: 'the rules let the caller change the entity as it is',
+    requires: 'the rules let the caller change the entity as it is, unless the write repeats a change',
     otherwise: 'forbidden',
     tells: 'that there is an entity, to a caller who can read it',
-    check({ engine, write: { entity, key, isDelete, isUpkeep }, current }) {
-      if (current && !isUpkeep)
+    async check(checked) {
+      const { engine, write, current } = checked;
+      const { entity, key, isDelete, isUpkeep } = write;
+      if (!current || isUpkeep) return;
+      try {
         engine.guard?.checkBefore(entity.name, key, isDelete ? 'delete' : 'update', current.values);
+      } catch (error) {
+        if (!(await isRepeat(checked))) throw error;
+        Object.assign(checked, { isRepeat: true, after: current.values });
+      }
     },
   },
   {
@@ -116,10 +127,10 @@ export const CHECKS: readonly Check[] = [
     otherwise: 'invalid-input',
     tells: 'that a field which only the engine sets has another value',
     async check(checked) {
-      const { write, current, isRefused } = checked;
+      if (checked.isRepeat) return;
+      const { write } = checked;
       const { entity, key } = write;
-      const unread = current && unreadFields(entity, current);
-      checked.after = await write.next(current && unread && { values: current.values, isRefused, unread });
+      checked.after = await nextValues(checked);
       if (checked.after && !write.isTransfer) checkKeyKept(entity, key, checked.after);
     },
   },
@@ -127,9 +138,8 @@ export const CHECKS: readonly Check[] = [
     requires: 'the rules let the caller make the entity what it will be',
     otherwise: 'forbidden',
     tells: 'a rule',
-    check({ engine, write: { entity, isUpkeep }, current, after }) {
-      if (after && !isUpkeep)
-        engine.guard?.checkAfter(entity.name, current ? 'update' : 'create', after, current?.values);
+    check({ engine, write: { entity, isUpkeep }, current, after, isRepeat }) {
+      if (after && !isUpkeep && !isRepeat) engine.guard?.checkAfter(entity.name, after, current?.values);
     },
   },
   {
@@ -151,6 +161,28 @@ export function mayTellOf(
   if (isUpkeep) return true;
   if (!isOfExpired && hasExpired(entity, values, now())) return false;
   return !guard?.isHidden(entity.name, isDelete ? 'delete' : 'update', values);
+}
+
+function nextValues({ write, current, isRefused }: CheckedWrite): Promise<Values | undefined> {
+  return write.next(current && { values: current.values, isRefused, unread: unreadFields(write.entity, current) });
+}
+
+/**
+ * True for an update that leaves the row as it is, and as an update by the caller may have left it: after a change whose reply was lost, the row is no
+ * longer as it must be before. The answer tells nothing, as the caller can read the row: of another one, the write knows nothing.
+ */
+async function isRepeat(checked: CheckedWrite): Promise<boolean> {
+  const { engine, write, current } = checked;
+  const { entity, isDelete } = write;
+  if (!current || isDelete || !engine.guard?.canHaveLeft(entity.name, current.values)) return false;
+  const toText = (values: Values) => toPlain(engine, entity, values, () => undefined);
+  try {
+    const after = await nextValues(checked);
+    return after !== undefined && isSame(await toText(after), await toText(current.values));
+  } catch (error) {
+    if (error instanceof RowkeyError) return false;
+    throw error;
+  }
 }
 
 /** Throws if a pattern cannot store an entity with this key now. */

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { RowkeyError } from '../../base/errors.ts';
 import type { Values } from '../../base/values.ts';
 import { MAX_STRING_LENGTH } from '../../define/codec/entity-codec.ts';
-import { narrow } from '../../define/codec/limit.ts';
-import { type Limit, OPERATORS } from '../../define/declaration/comparison.ts';
+import { isChangeWithin, narrow } from '../../define/codec/limit.ts';
+import { type Limit, OPERATORS, type Transition } from '../../define/declaration/comparison.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Engine } from '../engine.ts';
 
@@ -22,12 +22,17 @@ const LimitSchema: z.ZodType<Limit> = z.array(
   ),
 );
 
-/** Without a limit, the caller reaches every row. Not strict: a later release may add members. */
-export const RecordedRules = z.object({
+const TransitionSchema = z.object({
   /** The entity that is found. */
   before: LimitSchema.optional(),
   /** The entity at the destination of a move. */
   after: LimitSchema.optional(),
+});
+
+/** Without a limit, the caller reaches every row. Not strict: a later release may add members. */
+export const RecordedRules = TransitionSchema.extend({
+  /** Each allows the operation as well. An earlier release does not know them, and refuses what they alone allow. */
+  others: z.array(TransitionSchema).optional(),
   /** The children at the destination of a move, by the name of their entity. */
   children: z.record(z.string(), LimitSchema).optional(),
 });
@@ -48,17 +53,23 @@ export function rulesToRecord(
 ): RecordedRules | undefined {
   if (!guard) return undefined;
   const there = { ...key, ...to };
-  const before = narrow(guard.limitOf(entity.name, to ? 'update' : 'delete'), key);
-  const after = to && narrow(guard.limitOf(entity.name, 'update'), there);
+  const allowed = to ? guard.transitionsOf(entity.name) : [{ before: guard.limitOf(entity.name, 'delete') }];
+  const narrowed = allowed?.flatMap((one: Transition) => {
+    const [before, after] = [narrow(one.before, key), narrow(one.after, there)];
+    const isNever = before?.length === 0 || after?.length === 0;
+    return isNever ? [] : [{ ...(before ? { before } : {}), ...(after ? { after } : {}) }];
+  });
+  const isEvery = narrowed?.some((one) => Object.keys(one).length === 0) ?? true;
+  const [first = { before: [] }, ...others] = (!isEvery && narrowed) || [{}];
   // The children are deleted here, for which the request needs rules that hold for all of them, and created there.
   const children = (to ? entity.children : []).flatMap(({ name }) => {
     const limit = narrow(guard.limitOf(name, 'create'), there);
     return limit ? [[name, limit] as const] : [];
   });
-  if (!before && !after && children.length === 0) return undefined;
+  if (isEvery && children.length === 0) return undefined;
   const rules: RecordedRules = {
-    ...(before ? { before } : {}),
-    ...(after ? { after } : {}),
+    ...first,
+    ...(others.length > 0 ? { others } : {}),
     ...(children.length > 0 ? { children: Object.fromEntries(children) } : {}),
   };
   if (JSON.stringify(rules).length <= MAX_STRING_LENGTH) return rules;
@@ -72,6 +83,11 @@ export function rulesToRecord(
 /** The rules in the record of an operation. An operation that an earlier release recorded has none, and runs as in that release. */
 export function recordedRules({ rules }: Values): RecordedRules | undefined {
   return rules === undefined ? undefined : RecordedRules.parse(rules);
+}
+
+/** True if the rules allow the operation on an entity with the values `before`; of a move also with those that it then has. */
+export function isAllowed(rules: RecordedRules | undefined, before: Values, after?: Values): boolean {
+  return isChangeWithin(rules && [rules, ...(rules.others ?? [])], { before, after });
 }
 
 /** The error of an operation that the rules refuse. */

@@ -28,8 +28,13 @@ export function AccessTab({ entity }: { readonly entity: Entity }) {
           { title: 'Role', cell: ({ alternative: { role } }) => <code>{role}</code> },
           {
             title: 'Which rows',
-            cell: ({ alternative: { terms }, lists }) => (
+            cell: ({ alternative: { terms, transition }, lists }) => (
               <>
+                {transition && (
+                  <small>
+                    {transition.side} change {transition.number}
+                  </small>
+                )}
                 <Terms terms={terms} />
                 {lists !== undefined && <small class="lists">Lists: {lists}</small>}
               </>

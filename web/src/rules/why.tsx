@@ -18,6 +18,7 @@ interface Term {
 
 interface Alternative {
   readonly role: string;
+  readonly transition?: { readonly number: number; readonly side: string };
   readonly hasRole: boolean;
   readonly allows: boolean;
   readonly terms: readonly Term[];
@@ -136,10 +137,11 @@ function Decision({ action, decision }: { readonly action: string; readonly deci
         {action} <Verdict isGood={allowed}>{allowed ? 'allowed' : 'not allowed'}</Verdict>
       </h3>
       <ul>
-        {mine.map(({ role, terms }, position) => (
+        {mine.map(({ role, terms, transition }, position) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
           <li key={position}>
             <code>{role}</code>
+            {transition && ` ${transition.side} change ${transition.number}`}
             {terms.length === 0 && ' every row'}
             {terms.length > 0 && (
               <ul>
@@ -157,14 +159,14 @@ function Decision({ action, decision }: { readonly action: string; readonly deci
   );
 }
 
-function TermLine({ term, caller, holds = false, row }: Term) {
+function TermLine({ term, caller, holds, row }: Term) {
   const mine = caller && (caller.length > 0 ? caller.map(toText).join(', ') : 'nothing');
   return (
     <li>
-      <Verdict isGood={holds}>{holds ? 'yes' : 'no'}</Verdict> {term}
+      {holds !== undefined && <Verdict isGood={holds}>{holds ? 'yes' : 'no'}</Verdict>} {term}
       <br />
       <small>
-        row: {row === undefined ? 'no value' : toText(row)}
+        {holds !== undefined && `row: ${row === undefined ? 'no value' : toText(row)}`}
         {mine !== undefined && ` · caller: ${mine}`}
       </small>
     </li>
