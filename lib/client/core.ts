@@ -161,7 +161,8 @@ export function createCore(options: CoreOptions): Core {
       const text = reply.status === 304 && kept ? kept.text : reply.text;
       const etag = reply.headers.get('etag') ?? '';
       const [, age = 0] = /max-age=(\d+)/.exec(reply.headers.get('cache-control') ?? '') ?? [];
-      remember(cache, path, { etag, text, freshUntil: Date.now() + Number(age) * 1_000 }, cacheSize);
+      const entry = { etag, text, freshUntil: Date.now() + Number(age) * 1_000 };
+      if (reply.isCurrent?.() ?? true) remember(cache, path, entry, cacheSize);
       noteEtag(entityPath, etag);
       return { etag, values: JSON.parse(text) };
     },

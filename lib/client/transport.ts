@@ -2,8 +2,10 @@ import { type ClientErrorCode, invalidInput, load, type Problem, RowkeyClientErr
 
 /** One request to the API or to storage, with its attempts. */
 
-/** Returns a token. `forceRefresh` is true after a 401: a cached token is not valid any more. */
-export type TokenSource = (options: { readonly forceRefresh: boolean }) => string | Promise<string>;
+/** Returns a token, or undefined for a visitor. `forceRefresh` is true after a 401: a cached token is not valid any more. */
+export type TokenSource = (options: {
+  readonly forceRefresh: boolean;
+}) => string | undefined | Promise<string | undefined>;
 
 /** What one exchange cost. A call may take several: its attempts, and a grant before a read of storage. */
 export interface Call {
@@ -22,7 +24,7 @@ export interface Call {
 export interface TransportOptions {
   /** The root of the API, such as `https://example.azurewebsites.net/api`, or `…/api/shop` for an instance with a path. */
   readonly url: string;
-  /** The token of the user, or a function that returns it. */
+  /** The token of the user, or a function that returns it. Without one, the user is a visitor. */
   readonly token?: string | TokenSource | undefined;
   /** Called after every exchange. */
   readonly onCall?: ((call: Call) => void) | undefined;
@@ -52,6 +54,8 @@ export interface Reply {
   /** JSON. Empty if the response has none. */
   readonly text: string;
   readonly blob: Blob | undefined;
+  /** False if another user has signed in since the request was sent. */
+  readonly isCurrent?: () => boolean;
 }
 
 export interface Transport {
@@ -168,8 +172,9 @@ export function createTransport(options: TransportOptions, onNewToken: () => voi
       const init: RequestInit = { method, headers, ...(data ? { body: data } : {}), ...(signal ? { signal } : {}) };
       const attempt = async (forceRefresh = false): Promise<Reply> => {
         const current = await getToken(forceRefresh);
-        if (current !== undefined) headers.authorization = `Bearer ${current}`;
-        const reply = await exchange(url, init, 'api');
+        if (current === undefined) delete headers.authorization;
+        else headers.authorization = `Bearer ${current}`;
+        const reply = { ...(await exchange(url, init, 'api')), isCurrent: () => current === lastToken };
         if (reply.status !== 401 || isRefreshed || typeof token !== 'function') return reply;
         isRefreshed = true;
         return attempt(true);

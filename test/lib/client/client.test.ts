@@ -489,6 +489,47 @@ describe('tokens', () => {
     await client.departments.get({ department: 'Sales' });
     expect(sent.map(({ headers }) => headers['if-none-match'])).toEqual([undefined, undefined]);
   });
+
+  test('are not sent again by a retry after the user has signed out', async () => {
+    let user: string | undefined = 'one';
+    const busy = () => {
+      user = undefined;
+      return problem(503, 'busy', { 'retry-after': '0' });
+    };
+    const { client, sent } = clientOf([busy, found()], { token: () => user });
+    await through(client.employees.get(KEY));
+    expect(sent.map(authorization)).toEqual(['Bearer one', undefined]);
+  });
+
+  test.each([
+    ['signs in', undefined, 'two'],
+    ['signs out', 'one', undefined],
+    ['is replaced', 'one', 'two'],
+  ])('keep no reply that arrives after the user %s', async (_, before, after) => {
+    let user = before;
+    const arrives = Promise.withResolvers<void>();
+    const department = (title: string) =>
+      json({ department: title }, { etag: '"1"', 'cache-control': 'private, max-age=60' });
+    const { client, sent } = clientOf(
+      [
+        async () => {
+          await arrives.promise;
+          return department('of the first');
+        },
+        department('of the second'),
+        department('of the second'),
+      ],
+      { token: () => user },
+    );
+    const slow = client.departments.get({ department: 'Sales' });
+    await vi.waitUntil(() => sent.length === 1);
+    user = after;
+    expect((await client.departments.get({ department: 'Other' }))?.values.department).toBe('of the second');
+    arrives.resolve();
+    expect((await slow)?.values.department).toBe('of the first');
+    expect((await client.departments.get({ department: 'Sales' }))?.values.department).toBe('of the second');
+    expect(sent.map(authorization)).toEqual([before, after, after].map((one) => one && `Bearer ${one}`));
+  });
 });
 
 describe('the cache', () => {
