@@ -111,7 +111,7 @@ export function toEntityPath({ root }: Pick<RequestContext, 'root'>, entity: Ent
 }
 
 export function toEntityTemplate({ name, keyFields }: Entity): string {
-  return `${name}/${toPathTemplate(keyFields)}`;
+  return toPathTemplate([name], keyFields);
 }
 
 /** The success of a route that lists entities: whole, or without `select` the `copied` fields. */

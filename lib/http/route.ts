@@ -158,9 +158,9 @@ export function tagOf({ entity, ofAll }: Pick<Route, 'entity' | 'ofAll'>): strin
   return entity && !ofAll ? entity.name : 'operations';
 }
 
-/** `{department}/{employeeId}` */
-export function toPathTemplate(fields: readonly string[]): string {
-  return fields.map((field) => `{${field}}`).join('/');
+/** `employees/{department}/{employeeId}`. */
+export function toPathTemplate(parts: readonly string[], fields: readonly string[]): string {
+  return [...parts, ...fields.map((field) => `{${field}}`)].join('/');
 }
 
 /** The root of an instance's routes: the route prefix of the host and the `path` of the instance. */

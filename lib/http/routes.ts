@@ -8,7 +8,7 @@ import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { appOperationRoute } from './routes/app-operation-route.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
-import { entityReadRoutes, scanRoute, wholeListRoutes } from './routes/entity-read-routes.ts';
+import { entityReadRoutes, scanRoute } from './routes/entity-read-routes.ts';
 import { deleteRoutes, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
@@ -33,7 +33,6 @@ export function createRoutes(model: LinkedModel): Route[] {
     ...single.flatMap(
       withEntity((entity) => [
         ...entityReadRoutes(entity),
-        ...wholeListRoutes(entity),
         ...entityWriteRoutes(entity),
         ...indexRoutes(entity),
         ...attachmentRoutes(entity),

@@ -21,15 +21,14 @@ import {
 } from '../query.ts';
 import { type FilterParameter, pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
-/** The routes that read entities by their own key: one, those of a partition, and all of them. */
+/** The routes that read entities by their own key: one, those of a partition, and all of them or all of the caller's. */
 export function entityReadRoutes(entity: Entity): Route[] {
   const path = toEntityTemplate(entity);
-  const partition = `${entity.name}/${toPathTemplate(entity.partition.fields)}`;
-  return [
-    getRoute(entity, path),
-    ...(path === partition ? [] : [rangeRoute(entity, partition)]),
-    ...mineRoutes(entity),
-  ];
+  const partition = toPathTemplate([entity.name], entity.partition.fields);
+  const ofAll = [...wholeListRoutes(entity), ...mineRoutes(entity)];
+  // An entity with one partition for all rows may have another list at its own path.
+  const isTaken = path === partition || ofAll.some((route) => route.path === partition);
+  return [getRoute(entity, path), ...(isTaken ? [] : [rangeRoute(entity, partition)]), ...ofAll];
 }
 
 /** The route of what the caller reaches of all partitions, if the rules name them. */
@@ -157,7 +156,7 @@ const RANGE_QUERY = {
 const WHOLE_LIST_QUERY = { ...LIST_QUERY, continuation: PAGE_QUERY.continuation };
 
 /** The route that lists all entities in one response, if the entity is listed so. */
-export function wholeListRoutes(entity: Entity): Route[] {
+function wholeListRoutes(entity: Entity): Route[] {
   const list = wholeListOf(entity);
   if (!list) return [];
   const fields = list.fields(entity);

@@ -231,7 +231,7 @@ const DeletedRange = z.object({
 /** None for an entity whose partition has only one row, which a single delete deletes. */
 function deleteRangeRoutes(entity: Entity): Route[] {
   const { fields } = entity.partition;
-  const path = `${entity.name}/${toPathTemplate(fields)}`;
+  const path = toPathTemplate([entity.name], fields);
   if (path === toEntityTemplate(entity)) return [];
   return [
     bind(deleteRange(entity), {

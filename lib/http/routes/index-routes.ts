@@ -84,7 +84,7 @@ function nameOf(entity: Entity, section: 'by' | 'totals', name: string): string 
 
 /** The fields of one value, or the first ones of a range, are the end of the path. */
 function addressOf(entity: Entity, section: 'by' | 'totals', name: string, fields: readonly string[]) {
-  const path = [entity.name, section, name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/');
+  const path = toPathTemplate([entity.name, section, name], fields);
   return { method: 'GET', path } as const;
 }
 

@@ -91,7 +91,7 @@ function spanRoute(entity: Entity): Route {
   const slot = slotsOf(entity).name;
   return bind(getSpan(entity), {
     method: 'GET',
-    path: [entity.name, ...(fields.length > 0 ? [toPathTemplate(fields)] : [])].join('/'),
+    path: toPathTemplate([entity.name], fields),
     query: {
       from: `The first ${slot}, in UTC, such as 2026-11-20T09; a prefix is its beginning`,
       to: `The last ${slot}, included; a prefix is its end`,
