@@ -71,6 +71,11 @@ param tokenAudience string
 @minLength(1)
 param tokenJwksUri string
 
+@description('How many proxies before the app append the address of their client: the front end of Azure, and one more for each before it. 0 trusts none.')
+@minValue(0)
+@maxValue(9)
+param trustedProxies int = 1
+
 @description('Code that accepts a rejected model change: docs/change-the-model.md. Empty accepts none.')
 param agreedModelChanges string = ''
 
@@ -337,6 +342,7 @@ module app 'modules/app.bicep' = {
     tokenAudience: tokenAudience
     tokenJwksUri: tokenJwksUri
     agreedModelChanges: agreedModelChanges
+    trustedProxies: trustedProxies
     consoleClientId: consoleClientId
     consoleScope: consoleScope
     allowedOrigins: origins

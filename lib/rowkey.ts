@@ -9,6 +9,7 @@ import { createPace } from './base/pace.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { LinkedModel, Model } from './define/define-model.ts';
 import type { Operations } from './define/define-operation.ts';
+import { functionError } from './define/validate/validate-visitors.ts';
 import type { Consumer, Log } from './engine/consume/consume.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
 import { collectChanges } from './engine/note-change.ts';
@@ -63,11 +64,11 @@ export interface Rowkey<All extends Entities = Entities, Own extends Operations 
   readonly model: AnyModel<All, Own>;
   /** Reads and writes the entities of the model in process, typed by their declarations and without access rules but those of `as`. */
   readonly store: UnlimitedStore<All, Own>;
-  /** Returns the caller whose token the `Authorization` header carries. Throws `unauthenticated`. */
+  /** Returns the caller whose token the `Authorization` header carries; without a header, a visitor if the model has `anyone`. Throws `unauthenticated`. */
   readonly authenticate: Authenticate;
   /**
    * Creates the handler of your own HTTP function. The caller needs one of the roles, and errors are returned as problems,
-   * like those of the model's routes. Throws a plain error for a role that the model does not have.
+   * like those of the model's routes. Throws a plain error for a role that the model does not have, and for visitors without a limit.
    *
    * @example
    * app.http('find', {
@@ -128,6 +129,8 @@ export function createRowkey<All extends Entities, Own extends Operations = Oper
       const unknown = options.roles?.find((role) => !model.roles.includes(role));
       if (unknown !== undefined)
         throw new Error(`"${unknown}" is not a role of the model. Use one of ${model.roles.join(', ')}.`);
+      const unlimited = options.roles && functionError(model, options.roles);
+      if (unlimited !== undefined) throw new Error(unlimited);
       return createHandler(runtime.app, { ...options, root: rootOf(runtime.path) }, handle);
     },
     provision: runtime.provision,
@@ -231,6 +234,7 @@ function createRuntime(
     limits: model.limits,
     signer,
     authenticate: authenticate(),
+    trustedProxies: requireSettings().trustedProxies ?? 0,
     audit: audit(),
     ready: readyEngine,
     findMissing: findMissingOnce,

@@ -68,6 +68,8 @@ const Settings = z
     TOKEN_ISSUER: SecureUrl,
     TOKEN_AUDIENCE: z.string().min(1, 'is required'),
     TOKEN_JWKS_URI: SecureUrl,
+    /** How many proxies before the app append the address of their client to `X-Forwarded-For`. Without it, no address is trusted. */
+    TRUSTED_PROXIES: z.string().regex(/^\d$/, 'must be a whole number from 0 to 9').optional(),
     /** The client of the console at the issuer. Without it there is no console. */
     CONSOLE_CLIENT_ID: Word.optional(),
     /** If discovery is not at `TOKEN_ISSUER`. */
@@ -118,6 +120,11 @@ export interface RowkeySettings {
   readonly connection?: string | undefined;
   /** The identity provider whose tokens are accepted. */
   readonly auth: IdentityProvider;
+  /**
+   * How many proxies before the app append the address of their client to `X-Forwarded-For`: 1 for Azure Functions alone. Limits of visitors then
+   * count each address. By default 0: they count all visitors together.
+   */
+  readonly trustedProxies?: number | undefined;
   /** Required if the model has encrypted fields. */
   readonly keys?: KeyRingOptions | undefined;
   readonly telemetry?: TelemetryOptions | undefined;
@@ -187,6 +194,7 @@ export function fromEnvironment(
     storage: further.length === 0 ? storageOf(settings) : { accounts },
     connection,
     auth: { issuer, audience, jwksUri },
+    ...(settings.TRUSTED_PROXIES ? { trustedProxies: Number(settings.TRUSTED_PROXIES) } : {}),
     keys: keysOf(settings),
     telemetry,
     console: consoleOf(settings),

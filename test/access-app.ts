@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import type { HttpMethod } from '@azure/functions';
 import { inject } from 'vitest';
-import type { Caller, Implementations, Model } from '../lib/index.ts';
+import type { Authenticate, Caller, Implementations, Model } from '../lib/index.ts';
 import { receivePath, type TestHost } from './hosted-path.ts';
 import { apiCalls } from './kit/api.ts';
 import type { LinkedModel } from './kit/define.ts';
@@ -42,6 +42,8 @@ export async function openAccessApp<Of extends LinkedModel>(
     httpClient,
     storage: given,
     host = 'local',
+    authenticate,
+    trustedProxies = 0,
     ...options
   }: Partial<Pick<Engine, 'now' | 'settleInline'>> & {
     /** Which host passes the paths on. */
@@ -51,6 +53,9 @@ export async function openAccessApp<Of extends LinkedModel>(
     /** Instead of the storage of the test file. */
     storage?: Storage;
     operations?: Of extends Model ? Implementations<Of> : never;
+    /** Finds the caller by the header `authorization` that a test sends, instead of the caller of the test. */
+    authenticate?: Authenticate;
+    trustedProxies?: number;
   } = {},
 ) {
   const account = { connectionString: testStorage(url), ...(httpClient ? { httpClient } : {}) };
@@ -73,7 +78,8 @@ export async function openAccessApp<Of extends LinkedModel>(
     limits: model.limits,
     execute: apiCalls.createExecute(model, operations, { limits: model.limits, record }),
     signer: () => signer,
-    authenticate: async () => caller,
+    authenticate: authenticate ?? (async () => caller),
+    trustedProxies,
   };
   const app = testApp(url, over);
   const handle = httpDoor.createApiHandler(() => app, httpDoor.createRoutes(model));
@@ -87,7 +93,7 @@ export async function openAccessApp<Of extends LinkedModel>(
       params: { path: received.path },
       headers: {
         'content-type': isBinary ? 'image/png' : 'application/json',
-        authorization: 'Bearer x',
+        ...(authenticate ? {} : { authorization: 'Bearer x' }),
         ...received.headers,
       },
       ...(body === undefined ? {} : { body: isBinary ? body : JSON.stringify(body) }),

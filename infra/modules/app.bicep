@@ -55,6 +55,9 @@ param tokenAudience string
 @description('URL of the public keys of the issuer.')
 param tokenJwksUri string
 
+@description('How many proxies before the app append the address of their client. 0 trusts none.')
+param trustedProxies int
+
 @description('Code that accepts a rejected model change. Empty accepts none.')
 param agreedModelChanges string
 
@@ -198,6 +201,7 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
       TOKEN_ISSUER: tokenIssuer
       TOKEN_AUDIENCE: tokenAudience
       TOKEN_JWKS_URI: tokenJwksUri
+      TRUSTED_PROXIES: string(trustedProxies)
       APPLICATIONINSIGHTS_CONNECTION_STRING: applicationInsights.properties.ConnectionString
       APPLICATIONINSIGHTS_AUTHENTICATION_STRING: 'ClientId=${identity.properties.clientId};Authorization=AAD'
     },

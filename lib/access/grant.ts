@@ -1,10 +1,9 @@
 import { createHash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import type { RateLimiterMemory } from 'rate-limiter-flexible';
 import { z } from 'zod';
 import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { keptFor, loadOnce } from '../base/once.ts';
+import { keptFor } from '../base/once.ts';
 import { isoInstant, MINUTE_MS } from '../base/time.ts';
 import { canWriteThroughGrant, type Entity } from '../define/declaration/entity.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
@@ -16,6 +15,7 @@ import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Storage } from '../storage/storage.ts';
 import type { TableSasRequest } from '../storage/table-sas.ts';
 import type { RowRange } from './granted-rows.ts';
+import { createRateLimit } from './rate-limit.ts';
 
 /** The body of a request for a grant. */
 export const GrantRequest = z.strictObject({
@@ -119,17 +119,7 @@ export const GRANTS_PER_MINUTE = 60;
 export const GRANTS = 'grants';
 const REVOKED = SYSTEM_PARTITIONS.revoked;
 
-const limiters = new WeakMap<Storage, RateLimiterMemory>();
-
-/** The package loads a limiter for each database it knows, so no cold start waits for it. */
-const loadLimiters = loadOnce(() => import('rate-limiter-flexible'));
-
-async function limiterOf(storage: Storage): Promise<RateLimiterMemory> {
-  const { RateLimiterMemory } = await loadLimiters();
-  const limiter = limiters.get(storage) ?? new RateLimiterMemory({ points: GRANTS_PER_MINUTE, duration: 60 });
-  limiters.set(storage, limiter);
-  return limiter;
-}
+const limitOf = createRateLimit({ points: GRANTS_PER_MINUTE, duration: 60 });
 
 /**
  * Admits one more grant for the identity and returns the instant (milliseconds) at which the grant begins. One storage
@@ -143,16 +133,10 @@ export async function admitGrant(engine: Engine, subject: string): Promise<numbe
 
 /** Counts one more request of the identity for a grant. Throws `too-many-requests`. */
 export async function limitGrants({ storage }: Pick<Engine, 'storage'>, subject: string): Promise<void> {
-  const { RateLimiterRes } = await loadLimiters();
-  const limiter = await limiterOf(storage);
-  try {
-    await limiter.consume(subject);
-  } catch (error) {
-    if (!(error instanceof RateLimiterRes)) throw error;
-    const retryAfter = Math.ceil(error.msBeforeNext / 1_000);
-    const accepted = `${GRANTS_PER_MINUTE} grants a minute`;
-    throw new RowkeyError('too-many-requests', 'The identity requested too many grants.', { retryAfter, accepted });
-  }
+  const retryAfter = await limitOf(storage, subject);
+  if (retryAfter === undefined) return;
+  const accepted = `${GRANTS_PER_MINUTE} grants a minute`;
+  throw new RowkeyError('too-many-requests', 'The identity requested too many grants.', { retryAfter, accepted });
 }
 
 /**

@@ -11,7 +11,8 @@ import { runUnexplained } from '../storage/explain.ts';
 import { type Address, type Row, readRow, scanTable, tryAction, trySubmit } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import type { Storage } from '../storage/storage.ts';
-import type { Caller } from './token.ts';
+import { type Caller, isVisitor } from './token.ts';
+import { admitVisitor, deleteOldKeys, hashAddress } from './visitors.ts';
 
 /**
  * Limits of requests. Each caller has a row for each limit, with the number of requests that processes have taken of the current window.
@@ -23,8 +24,9 @@ import type { Caller } from './token.ts';
  * quarter of what was left, and the number of shares grows with the logarithm of the limit.
  */
 const SHARES = 4;
-/** The most counters that a process remembers. A forgotten one costs a read, and the rest of its share. */
+/** The most counters that a process remembers, of callers with a token and of visitors. A forgotten one costs a read, and the rest of its share. */
 const MAX_COUNTERS = 20_000;
+const MAX_VISITOR_COUNTERS = 20_000;
 /** Each conflict means that another process has taken a share, and a limit has fewer shares than this. */
 const TAKE_ATTEMPTS = 64;
 const BACK_OFF_MS = 5;
@@ -32,8 +34,12 @@ const LONGEST_BACK_OFF_MS = 100;
 const ROW_TYPE = ROW_TYPES.requests;
 /** Begins the partition key of each caller. */
 const PARTITION_HEAD = SYSTEM_PARTITIONS.requests;
+/** Begins the partition key of each address of visitors. A hash begins with none of its letters. */
+const VISITOR_HEAD = `${PARTITION_HEAD}v`;
 /** A caller who returns within this time costs no delete. */
 const KEPT_MS = 30 * DAY_MS;
+/** An address has another hash each day. */
+const VISITORS_KEPT_MS = DAY_MS;
 const DELETED_PAGE = 1_000;
 const DELETES_CONCURRENCY = 16;
 const WINDOW_MS = { minute: MINUTE_MS, hour: HOUR_MS, day: DAY_MS } as const;
@@ -54,6 +60,8 @@ interface Counter {
 }
 
 const countersOf = recentFor<Storage, Counter>(MAX_COUNTERS);
+/** Addresses are many, and would push out the counters of other callers. */
+const visitorCountersOf = recentFor<Storage, Counter>(MAX_VISITOR_COUNTERS);
 
 /** What a request is counted as. */
 interface Counted {
@@ -90,19 +98,26 @@ export async function countRequest(
       .filter(({ times }) => times > 0),
   );
   if (byRole.some((charges) => charges.length === 0)) return;
+  const counted = { isVisitor: isVisitor(caller), partition: await partitionOf(engine, caller) };
   let refusal: RowkeyError | undefined;
   for (const charges of byRole) {
     // What is counted concerns the process, so an explained request counts like another one, and its steps do not list it.
-    const found = await runUnexplained(() => charge(engine, caller.subject, charges));
+    const found = await runUnexplained(() => charge(engine, counted, charges));
     if (!found) return;
     refusal ??= found;
   }
   if (refusal) throw refusal;
 }
 
+/** As whom the rows of a caller count. */
+interface CountedAs {
+  readonly isVisitor: boolean;
+  readonly partition: string;
+}
+
 /** Counts the request under all of these limits, or under none: then returns the error. */
-async function charge(engine: Engine, subject: string, charges: readonly Charge[]): Promise<RowkeyError | undefined> {
-  const counters = charges.map(({ limit, times }) => ({ limit, times, counter: counterOf(engine, subject, limit) }));
+async function charge(engine: Engine, as: CountedAs, charges: readonly Charge[]): Promise<RowkeyError | undefined> {
+  const counters = charges.map(({ limit, times }) => ({ limit, times, counter: counterOf(engine, as, limit) }));
   for (;;) {
     const short = counters.find(({ limit, times, counter }) => {
       return counter.window < windowAt(limit, engine.now()) || counter.share < times;
@@ -114,6 +129,7 @@ async function charge(engine: Engine, subject: string, charges: readonly Charge[
     const { limit, times, counter } = short;
     const refusal = refusalOf(engine, limit, times, counter);
     if (refusal) return refusal;
+    if (as.isVisitor && !counter.taking) await admitVisitor(engine.storage);
     counter.taking ??= takeShare(engine, limit, times, counter).finally(() => {
       counter.taking = undefined;
     });
@@ -194,31 +210,45 @@ function windowAt({ per }: RequestLimit, now: number): number {
   return Math.floor(now / WINDOW_MS[per]) * WINDOW_MS[per];
 }
 
-function counterOf({ storage }: Engine, subject: string, limit: RequestLimit): Counter {
-  const address = addressOf(subject, limit);
-  const counters = countersOf(storage);
+function counterOf({ storage }: Engine, { isVisitor, partition }: CountedAs, limit: RequestLimit): Counter {
+  const address = { table: SYSTEM_TABLE, partition, row: rowOf(limit) };
+  const counters = isVisitor ? visitorCountersOf(storage) : countersOf(storage);
   const id = `${address.partition}/${address.row}`;
   const known = counters.get(id) ?? { address, window: 0, share: 0, taken: 0, etag: undefined, taking: undefined };
   counters.set(id, known);
   return known;
 }
 
-/** A limit whose number changes goes on counting. A subject may be personal data, and have characters that keys cannot have. */
-function addressOf(subject: string, { role, entity, operation, action, per }: RequestLimit): Address {
-  const hash = (text: string) => createHash('sha256').update(text).digest('hex');
-  const row = hash(JSON.stringify([role, entity, action, per, ...(operation === undefined ? [] : [operation])]));
-  return { table: SYSTEM_TABLE, partition: `${PARTITION_HEAD}${hash(subject)}`, row };
+/** A subject may be personal data, and have characters that keys cannot have. Visitors without an address are one caller. */
+async function partitionOf(engine: Engine, { subject, address }: Caller): Promise<string> {
+  if (address === undefined) return `${PARTITION_HEAD}${hash(subject)}`;
+  return `${VISITOR_HEAD}${await runUnexplained(() => hashAddress(engine, address))}`;
+}
+
+/** A limit whose number changes goes on counting. */
+function rowOf({ role, entity, operation, action, per }: RequestLimit): string {
+  return hash(JSON.stringify([role, entity, action, per, ...(operation === undefined ? [] : [operation])]));
+}
+
+function hash(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /**
- * Deletes the counts of callers who have made no such request for a month, each under its ETag. Returns how many. A process that remembers
- * a deleted row reads again and inserts it.
+ * Deletes the counts of callers who have made no such request for a month, and those of addresses after their day, each under its ETag, and the
+ * keys of past days. Returns how many counts. A process that remembers a deleted row reads again and inserts it.
  */
-export async function deleteOldCounts({ storage, now }: Engine): Promise<number> {
-  const { before: beforePartition } = rangeOfPrefix(PARTITION_HEAD);
-  const where = [{ name: 'Window', operator: 'lt' as const, values: [isoInstant(now() - KEPT_MS)] }];
+export async function deleteOldCounts(engine: Engine): Promise<number> {
+  await deleteOldKeys(engine);
+  const ofVisitors = await deleteCounts(engine, VISITOR_HEAD, VISITORS_KEPT_MS);
+  return ofVisitors + (await deleteCounts(engine, PARTITION_HEAD, KEPT_MS));
+}
+
+async function deleteCounts({ storage, now }: Engine, head: string, keptMs: number): Promise<number> {
+  const { before: beforePartition } = rangeOfPrefix(head);
+  const where = [{ name: 'Window', operator: 'lt' as const, values: [isoInstant(now() - keptMs)] }];
   let deleted = 0;
-  let after: Pick<Address, 'partition' | 'row'> | undefined = { partition: PARTITION_HEAD, row: '' };
+  let after: Pick<Address, 'partition' | 'row'> | undefined = { partition: head, row: '' };
   while (after) {
     const scan = { table: SYSTEM_TABLE, type: ROW_TYPE, where, after, beforePartition, limit: DELETED_PAGE };
     const { rows, more } = await scanTable(storage, scan);

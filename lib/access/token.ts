@@ -7,6 +7,7 @@ import { type ClaimOwner, claimsIn } from '../define/declaration/access.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 
 export interface Caller {
+  /** Empty for a visitor: a caller without a token, who has no identity. */
   readonly subject: string;
   readonly roles: readonly string[];
   /**
@@ -14,9 +15,25 @@ export interface Caller {
    * the issuer has verified it.
    */
   readonly claims: Readonly<Record<string, string | readonly string[]>>;
+  /** The address of a visitor, if a trusted proxy names it. Limits of requests count by a hash of it. */
+  readonly address?: string;
 }
 
-/** Verifies the token in an `Authorization` header and returns its caller. Throws `unauthenticated`. */
+/** True for a caller without a token. */
+export function isVisitor({ subject }: Pick<Caller, 'subject'>): boolean {
+  return subject === '';
+}
+
+/** Throws `forbidden` for a caller without a token, who gets no signature: neither a limit nor a revocation would be the caller's own. */
+export function requireIdentity(caller: Pick<Caller, 'subject'>): void {
+  if (isVisitor(caller))
+    throw new RowkeyError('forbidden', 'Signatures of storage are issued to callers with a token only.');
+}
+
+/**
+ * Verifies the token in an `Authorization` header and returns its caller. Without the header, the caller is a visitor if the model
+ * declares `anyone`. Throws `unauthenticated`.
+ */
 export type Authenticate = (authorization: string | undefined) => Promise<Caller>;
 
 type Authenticator = Authenticate & {
@@ -49,9 +66,11 @@ const Claims = z.looseObject({
  */
 export function createAuthenticator(
   { issuer, audience, jwksUri }: IdentityProvider,
-  model: Pick<LinkedModel, 'list' | 'roles' | 'signedIn'>,
+  model: Pick<LinkedModel, 'list' | 'roles' | 'signedIn' | 'anyone'>,
 ): Authenticator {
   const trusted = claimsThatDecide(model);
+  const { anyone } = model;
+  const visitor: Caller | undefined = anyone === undefined ? undefined : { subject: '', roles: [anyone], claims: {} };
   // jose replaces `fetched.jwks` whenever it fetches the keys.
   const fetched: JWKSCacheInput = {};
   const keys = createRemoteJWKSet(new URL(jwksUri), { [jwksCache]: fetched });
@@ -80,6 +99,7 @@ export function createAuthenticator(
     };
   };
   const authenticate: Authenticate = async (authorization) => {
+    if (authorization === undefined && visitor) return visitor;
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
     if (!token) throw new RowkeyError('unauthenticated', 'The request has no bearer token.');
     // A digest, so that the memory of the process contains no token.

@@ -5,7 +5,7 @@ import type { LinkedModel } from '../define/define-model.ts';
 import type { Operation } from './operation.ts';
 
 const Me = z.object({
-  subject: z.string().describe('The `sub` of the token'),
+  subject: z.string().describe('The `sub` of the token; empty without a token'),
   roles: z.array(z.string()).readonly().describe('Those of the model'),
   claims: z
     .record(z.string(), z.union([z.string(), z.array(z.string()).readonly()]))

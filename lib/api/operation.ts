@@ -1,8 +1,9 @@
 import type { z } from 'zod';
 import { countRequest } from '../access/request-limits.ts';
 import { canReadWhole, requireRole } from '../access/rule.ts';
-import type { Caller } from '../access/token.ts';
-import { RowkeyError } from '../base/errors.ts';
+import { type Caller, isVisitor } from '../access/token.ts';
+import { hasCode, RowkeyError } from '../base/errors.ts';
+import { pick } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Deed, RequestLimit } from '../define/declaration/request-limit.ts';
 import type { Engine } from '../engine/engine.ts';
@@ -93,9 +94,28 @@ const READ_ATTEMPTS = 4;
 
 /**
  * The one place where a caller is admitted to an operation. `read` makes the input from the call: a caller without a role learns nothing
- * about what is accepted. Throws `needs-repair` if a blob is missing every time.
+ * about what is accepted. Throws `needs-repair` if a blob is missing every time, and `unauthenticated` for what a visitor may not do.
  */
 export async function perform<Of extends Call, Input, Output, Read extends Input>(
+  operation: Operation<Input, Output>,
+  call: Of,
+  read: (call: Of) => Read | Promise<Read>,
+): Promise<{ readonly input: Read; readonly output: Output }> {
+  try {
+    return await performAdmitted(operation, call, read);
+  } catch (error) {
+    if (call.caller && isVisitor(call.caller) && hasCode(error, 'forbidden')) throw toSignIn(error);
+    throw error;
+  }
+}
+
+/** A client that gets this offers to sign in. */
+function toSignIn(error: RowkeyError): RowkeyError {
+  const named = pick({ ...error }, ['field', 'accepted', 'errors']);
+  return new RowkeyError('unauthenticated', 'A request without a bearer token may not do this.', named);
+}
+
+async function performAdmitted<Of extends Call, Input, Output, Read extends Input>(
   operation: Operation<Input, Output>,
   call: Of,
   read: (call: Of) => Read | Promise<Read>,

@@ -1,6 +1,6 @@
 import { hideAbsent, limitOf } from '../access/limit.ts';
 import { canRead } from '../access/rule.ts';
-import type { Caller } from '../access/token.ts';
+import { type Caller, isVisitor } from '../access/token.ts';
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { isWithin, narrow } from '../define/codec/limit.ts';
@@ -39,7 +39,7 @@ export function getTransfer(entity: Entity, operation: Kind): Operation<Transfer
         const named = { operationId, operation, entity: entity.name };
         const { entity: _, rules: _rules, by, ...status } = await readOperation(engine, named);
         if (entity.keyFields.some((field) => status.key[field] !== key[field])) throw gone();
-        const isRequester = caller && by !== undefined && by === requesterOf(caller.subject);
+        const isRequester = caller && !isVisitor(caller) && by !== undefined && by === requesterOf(caller.subject);
         if (isRequester || (await isReadable(engine, entity, limit, status))) return status;
         throw gone();
       });

@@ -64,6 +64,11 @@ export interface ModelDeclaration<
    * itself is no user. By default nobody has a role that no token names.
    */
   readonly signedIn?: NoInfer<Roles[number]>;
+  /**
+   * One of `roles`: that of every request without a token, whose caller is a visitor without an identity. Its writes need `limits`. By default
+   * a request without a token is rejected. One with a token that is not valid always is.
+   */
+  readonly anyone?: NoInfer<Roles[number]>;
   /** How many requests each caller with a role may make. By default any number. */
   readonly limits?: readonly RequestLimit<
     NoInfer<Roles[number]>,
@@ -84,6 +89,7 @@ const ModelOptions = optionsOf({
   roles: names,
   operatorRole: z.string(),
   signedIn: z.string().optional(),
+  anyone: z.string().optional(),
   limits: z.array(RequestLimitOptions).readonly().default([]),
   rulesMaxAge: z.int().min(1).max(3_600).default(RULES_MAX_AGE_S),
   maxStorageRequests: z.int().min(2).optional(),
@@ -148,6 +154,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly signedIn?: string;
+  readonly anyone?: string;
   readonly limits?: readonly RequestLimit[];
   readonly entities: Declared;
   readonly operations?: Own;

@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { hiddenFields } from '../access/rule.ts';
-import type { Caller } from '../access/token.ts';
+import { type Caller, isVisitor } from '../access/token.ts';
 import { type Operation, perform } from '../api/operation.ts';
 import { toRequestId } from '../api/writes.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { partialSchema, readableSchema, validateTexts } from '../define/codec/validation.ts';
+import { hasTerms } from '../define/declaration/access.ts';
 import { type Conditions, isNamed } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Position } from '../engine/read/continuation.ts';
@@ -182,13 +183,21 @@ export function toEntityHeaders(
   },
 ): Record<string, string> & { readonly etag: string } {
   const { maxAge } = entity;
+  const kept = isVisitor(caller) && isSameForAll(entity) ? 'public' : 'private';
   return {
     etag: toViewEtag(etag, hidden, select),
-    ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}),
+    ...(maxAge ? { 'cache-control': `${kept}, max-age=${maxAge}` } : {}),
   };
 }
 
+/** True if all readers see the same of the same rows. A shared cache that ignores `Vary` then shows nobody what another one sees. */
+function isSameForAll({ access: { rules, restricted } }: Entity): boolean {
+  return restricted === undefined && !Object.values(rules ?? {}).some((rule) => rule.some(hasTerms));
+}
+
 const MAX_KEY_LENGTH = 200;
+/** That of a UUID is 36. Visitors share one space of keys, so a key must be hard to guess, and two never choose one by chance. */
+const MIN_KEY_LENGTH_OF_VISITORS = 32;
 
 /**
  * The id of a request that its caller may repeat. It is derived from the `Idempotency-Key` header, the caller, the route,
@@ -198,10 +207,11 @@ const MAX_KEY_LENGTH = 200;
 export async function readRequestId(context: RequestContext, content?: string): Promise<string | undefined> {
   const key = context.headers.get('idempotency-key');
   if (key === null) return undefined;
-  if (!/^[\x21-\x7e]+$/.test(key) || key.length > MAX_KEY_LENGTH)
+  const least = isVisitor(context.caller) ? MIN_KEY_LENGTH_OF_VISITORS : 1;
+  if (!/^[\x21-\x7e]+$/.test(key) || key.length < least || key.length > MAX_KEY_LENGTH)
     throw new RowkeyError('invalid-input', 'Header "Idempotency-Key" is not valid.', {
       field: 'Idempotency-Key',
-      accepted: `1 to ${MAX_KEY_LENGTH} printable ASCII characters without spaces`,
+      accepted: `${least} to ${MAX_KEY_LENGTH} printable ASCII characters without spaces${least > 1 ? ', such as a UUID, as the request has no token' : ''}`,
     });
   return toRequestId([
     context.caller.subject,

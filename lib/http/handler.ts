@@ -2,11 +2,15 @@ import { type HttpRequest, HttpResponse, type HttpResponseInit, type InvocationC
 import type { Caller } from '../access/token.ts';
 import { toCallersError } from '../api/app-operation.ts';
 import { type Operation, perform } from '../api/operation.ts';
+import { findCaller } from './find-caller.ts';
 import { catchProblems, formatTiming } from './response.ts';
 import { type App, NOBODY, rootOf, type Spent } from './route.ts';
 
 export interface HandlerOptions {
-  /** The caller needs one of these roles of the model; undefined if the function needs no token. */
+  /**
+   * The caller needs one of these roles of the model; undefined if everybody may call it. The role of `anyone` needs a limit of requests without
+   * an entity.
+   */
   readonly roles: readonly string[] | undefined;
 }
 
@@ -36,8 +40,8 @@ export function createHandler(
     catchProblems(context, root, async (spent) => {
       // Works while a setting is wrong, as nothing of the app is needed.
       if (!roles) return withTiming(await run(request, { caller: NOBODY, context }), spent);
-      const { engine, limits, authenticate, ready } = app();
-      const caller = await authenticate(request.headers.get('authorization') ?? undefined);
+      const { engine, limits, ready } = app();
+      const caller = await findCaller(app(), request.headers);
       const operation: Operation<HttpRequest, HttpResponseInit> = {
         name: context.functionName,
         summary: 'A function of the app',

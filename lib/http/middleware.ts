@@ -3,6 +3,7 @@ import { describeApplied } from '../access/why.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { explain, isExplaining } from '../storage/explain.ts';
+import { findCaller } from './find-caller.ts';
 import { checkQuery } from './query.ts';
 import { EXPLANATION_TYPE, type Middleware } from './route.ts';
 
@@ -24,8 +25,7 @@ const misconfigured: Middleware = ({ whenMisconfigured }, next) => {
 const authentication: Middleware = ({ roles }, next) => {
   if (!roles) return next;
   return async (exchange) => {
-    const authorization = exchange.request.headers.get('authorization') ?? undefined;
-    return next({ ...exchange, caller: await exchange.open().authenticate(authorization) });
+    return next({ ...exchange, caller: await findCaller(exchange.open(), exchange.request.headers) });
   };
 };
 

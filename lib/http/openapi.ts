@@ -32,14 +32,14 @@ const Explanation = z.object({
 /** What many operations have in common, so that none of them repeats the text. */
 const CONVENTIONS = `Generated from the model. \`?tag=\` with the name of an entity describes only its operations.
 
-One of the roles in \`security\` is enough. An operation without \`security\` accepts the roles of the whole description, and \`[]\` needs no token.
+One of the roles in \`security\` is enough; \`{}\` among them needs no token. An operation without \`security\` accepts the roles of the whole description, and \`[]\` needs no token.
 
 A filter has the name of a field. \`field=VALUE\` returns the entities with this value, and \`field=ge:VALUE\` those for which the comparison holds. \`in:VALUE,VALUE\` is a list of values. \`eq:VALUE\` compares with a value that begins with an operator. The values of \`eq\`, \`ne\` and \`in\` must be values of the field. A repeated filter must hold each time.
 
 \`explain=true\` returns 200 with the media type \`${EXPLANATION_TYPE}\` and without the described headers.`;
 
 /** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
-export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
+export function describeRoutes(routes: readonly Route[], root = rootOf(''), anyone?: string) {
   const described = mergeEntities(routes.filter(({ isUndescribed }) => !isUndescribed));
   const shared = createComponents(Object.keys(COMPARISONS));
   const security = findUsualRoles(described);
@@ -48,7 +48,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
   const paths: Record<string, Record<string, ReturnType<typeof describeOperation>>> = {};
   for (const route of described) {
     const path = `${root}/${route.path}`;
-    const operation = describeOperation(route, shared, security);
+    const operation = describeOperation(route, shared, { usual: security, anyone });
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation };
   }
   const { paths: sharing, responses } = shareResponses(paths);
@@ -58,7 +58,7 @@ export function describeRoutes(routes: readonly Route[], root = rootOf('')) {
     openapi: '3.1.0',
     info: { title: 'Rowkey', version: '1', description: CONVENTIONS },
     servers: [{ url: '/' }],
-    security: toSecurity(security),
+    security: toSecurity(security, anyone),
     tags: [...new Set(described.map(tagOf))].map((name) => ({ name })),
     paths: shareParameters(sharing),
     components: {
@@ -119,12 +119,16 @@ function findUsualRoles(routes: readonly Route[]): readonly string[] {
   return [...times.values()].toSorted((one, other) => other.count - one.count)[0]?.roles ?? [];
 }
 
-/** Alternatives: one of the roles is enough. */
-function toSecurity(roles: readonly string[] = []) {
-  return roles.map((role) => ({ token: [role] }));
+/** Alternatives: one of the roles is enough. The role of requests without a token is no requirement. */
+function toSecurity(roles: readonly string[] = [], anyone?: string) {
+  return roles.map((role) => (role === anyone ? {} : { token: [role] }));
 }
 
-function describeOperation(route: DescribedRoute, shared: Components, usualRoles: readonly string[]) {
+function describeOperation(
+  route: DescribedRoute,
+  shared: Components,
+  { usual, anyone }: { readonly usual: readonly string[]; readonly anyone: string | undefined },
+) {
   const { name, names, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: String(field),
@@ -150,12 +154,12 @@ function describeOperation(route: DescribedRoute, shared: Components, usualRoles
     ...(route.minimizable ? [PREFER] : []),
     ...(route.repeatable ? [REPEAT] : []),
   ];
-  const isUsual = JSON.stringify(roles) === JSON.stringify(usualRoles);
+  const isUsual = JSON.stringify(roles) === JSON.stringify(usual);
   return {
     operationId: name,
     tags: [tagOf(route)],
     summary,
-    ...(isUsual ? {} : { security: toSecurity(roles) }),
+    ...(isUsual ? {} : { security: toSecurity(roles, anyone) }),
     parameters: parameters.map((parameter) => shared.addParameter(parameter)),
     ...(requestTypes ? { requestBody: { required: true, content: describeBinary(requestTypes) } } : {}),
     ...(requestBody

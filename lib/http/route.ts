@@ -25,6 +25,8 @@ export interface App {
   /** Names the tables, queues and containers that do not exist; sends no request once all of them have been found. */
   readonly findMissing: () => Promise<readonly string[] | undefined>;
   readonly authenticate: Authenticate;
+  /** How many proxies before the app name the address of their client. */
+  readonly trustedProxies: number;
   /** Runs the implementations of the operations that the app declares. */
   readonly execute: Execute;
 }

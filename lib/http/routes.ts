@@ -84,7 +84,7 @@ export function createRoutes(model: LinkedModel): Route[] {
       readPart: ({ query }) => readTag(query, all),
       build: async (root, tag) => {
         const { describeRoutes } = await import('./openapi.ts');
-        return describeRoutes(tag === '' ? all : all.filter((route) => tagOf(route) === tag), root);
+        return describeRoutes(tag === '' ? all : all.filter((route) => tagOf(route) === tag), root, model.anyone);
       },
     }),
   };

@@ -104,6 +104,7 @@ const SETTINGS = [
   'TOKEN_AUDIENCE',
   'TOKEN_ISSUER',
   'TOKEN_JWKS_URI',
+  'TRUSTED_PROXIES',
 ];
 
 const templates: Templates = { sources, declarations: readDeclarations(sources) };

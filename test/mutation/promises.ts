@@ -1300,7 +1300,7 @@ export const PROMISES: readonly Cut[] = [
     without: 'A response says nothing of caches',
     recommendations: ['g-cache-lookups', 'd-vertical-cache'],
     file: 'lib/http/bind.ts',
-    edits: [["    ...(maxAge ? { 'cache-control': `private, max-age=${maxAge}` } : {}),\n", '']],
+    edits: [["    ...(maxAge ? { 'cache-control': `${kept}, max-age=${maxAge}` } : {}),\n", '']],
     test: ['test/lib/http/bind.test.ts', 'lets a client cache an entity for as long as the entity declares'],
     finds: 'expected { Object (etag) } to deeply equal { …(2) }',
   },

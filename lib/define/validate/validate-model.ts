@@ -6,6 +6,7 @@ import { type Placement, placementErrors } from '../places/placement.ts';
 import { lookupBy, referringFields } from '../places/relation.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
+import { visitorErrors } from './validate-visitors.ts';
 
 /**
  * The service reserves this name:
@@ -31,10 +32,15 @@ export interface Reserved {
 interface ModelParts {
   readonly entities: readonly Entity[];
   /** The operations of the app. */
-  readonly operations: readonly { readonly name: string; readonly roles: readonly string[] }[];
+  readonly operations: readonly {
+    readonly name: string;
+    readonly kind: 'read' | 'write';
+    readonly roles: readonly string[];
+  }[];
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly signedIn?: string | undefined;
+  readonly anyone?: string | undefined;
   readonly limits: readonly RequestLimit[];
   readonly prefix: string;
   readonly containerAccounts: Readonly<Record<string, string>>;
@@ -50,6 +56,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
   const checks = [
     prefixErrors(prefix),
     roleErrors(model),
+    visitorErrors(model),
     limitErrors(model.limits, model),
     nameErrors(entities, reserved),
     operationErrors(model, reserved),

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { hash } from 'node:crypto';
+import { describe, expect, test } from 'vitest';
 import { countRequest, deleteOldCounts } from '../../../lib/access/request-limits.ts';
 import { type RequestLimit, RowkeyError } from '../../../lib/index.ts';
 import { tryFaults } from '../../fault-driver.ts';
@@ -25,6 +26,23 @@ await storageTables.provision(openProcess().engine.storage, {
   containers: [],
 });
 
+/** Asks for a visitor from this address; undefined if no proxy names it. */
+function visit(engine: Engine, limits: readonly RequestLimit[], address?: string): Promise<void> {
+  const caller = { subject: '', roles: ['visitor'], claims: {}, ...(address === undefined ? {} : { address }) };
+  return countRequest(engine, { limits, caller, roles: ['visitor'], entity: undefined, deeds: ['read'] });
+}
+
+const visitorLimit = (requests: number, per: RequestLimit['per'] = 'minute'): RequestLimit[] => [
+  { role: 'visitor', requests, per },
+];
+
+/** The rows of the system table, as text, of which the partition key begins with this one. */
+async function systemRows({ storage }: Engine, head: string) {
+  const scan = { table: storageSlots.SYSTEM_TABLE, type: ['requests', 'visitors'], limit: 1_000 };
+  const { rows } = await storageRows.scanTable(storage, scan);
+  return rows.filter(({ partition }) => partition.startsWith(head));
+}
+
 interface Asked {
   readonly roles?: readonly string[];
   readonly entity?: string;
@@ -48,6 +66,9 @@ async function askUntilRefused(engine: Engine, limits: readonly RequestLimit[], 
       return admitted;
     }
 }
+
+/** Shares of limits that a process takes for visitors in a minute, as docs/access.md says. */
+const VISITOR_SHARES = 600;
 
 /** The numbers in docs/access.md. */
 const COSTS = [
@@ -296,12 +317,105 @@ test('the counts of callers who have not returned for a month are deleted, and n
   clock.now += 1;
   expect(
     await storageAccounts.measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions]),
-  ).toEqual([2, 3]);
+  ).toEqual([2, 5]);
   expect(
     await storageAccounts.measureCost(async (spent) => [await deleteOldCounts(engine), spent.transactions]),
-  ).toEqual([0, 1]);
+  ).toEqual([0, 3]);
   expect(await countsOf()).toBe(2);
   expect(await askUntilRefused(engine, limit(8), 'gone')).toBe(8);
   // Of this minute, one is used.
   expect(await askUntilRefused(engine, limits, 'back')).toBe(7);
+});
+
+describe('of visitors', () => {
+  test('counts each address by itself, in all processes together', async () => {
+    const [first, second] = [openProcess(), openProcess()];
+    const limits = visitorLimit(2);
+    await visit(first.engine, limits, '203.0.113.1');
+    await visit(second.engine, limits, '203.0.113.1');
+    for (const { engine } of [first, second])
+      await expect(visit(engine, limits, '203.0.113.1')).rejects.toMatchObject({
+        code: 'too-many-requests',
+        message: 'The role "visitor" has a limit of 2 requests per minute, which is reached.',
+      });
+    await visit(first.engine, limits, '203.0.113.2');
+  });
+
+  test('counts all visitors together if no proxy names their addresses', async () => {
+    const { engine } = openProcess();
+    const limits = visitorLimit(2, 'hour');
+    await visit(engine, limits);
+    await visit(engine, limits);
+    await expect(visit(engine, limits)).rejects.toMatchObject({ code: 'too-many-requests' });
+  });
+
+  test('stores no address, nor a hash of it that anybody could compute, and another one each day', async () => {
+    const { engine, clock } = openProcess();
+    clock.now += 100 * DAY;
+    const limits = visitorLimit(9);
+    const partitions = new Set((await systemRows(engine, 'requests-v')).map(({ partition }) => partition));
+    const before = partitions.size;
+    for (let day = 1; day <= 2; day += 1) {
+      await visit(engine, limits, '198.51.100.9');
+      const rows = await systemRows(engine, 'requests-v');
+      for (const { partition } of rows) partitions.add(partition);
+      expect(JSON.stringify(rows)).not.toContain('198.51.100.9');
+      for (const algorithm of ['sha256', 'sha1', 'md5'])
+        expect(JSON.stringify(rows)).not.toContain(hash(algorithm, '198.51.100.9', 'hex'));
+      clock.now += DAY;
+    }
+    expect(partitions.size).toBe(before + 2);
+  });
+
+  test('forgets the keys and the counts of past days', async () => {
+    const { engine, clock } = openProcess();
+    clock.now += 200 * DAY;
+    await visit(engine, visitorLimit(9), '198.51.100.1');
+    clock.now += DAY;
+    await visit(engine, visitorLimit(9), '198.51.100.1');
+    const rowsOf = async () => {
+      const keys = await systemRows(engine, 'visitors');
+      return [keys.map(({ row }) => row), (await systemRows(engine, 'requests-v')).length];
+    };
+    await deleteOldCounts(engine);
+    expect(await rowsOf()).toEqual([['2027-06-08', '2027-06-09'], 2]);
+    clock.now += DAY + 1;
+    await deleteOldCounts(engine);
+    expect(await rowsOf()).toEqual([['2027-06-09'], 0]);
+    clock.now += 2 * DAY;
+    await deleteOldCounts(engine);
+    expect(await rowsOf()).toEqual([[], 0]);
+  });
+
+  test('20,000 requests from as many addresses take a bounded number of storage transactions', {
+    tags: ['slow'],
+  }, async () => {
+    const { engine } = openProcess();
+    const limits = visitorLimit(5, 'hour');
+    const outcomes = new Map<string, number>();
+    const since = performance.now();
+    await storageAccounts.measureCost(async (spent) => {
+      for (let asked = 0; asked < 20_000; asked += 1) {
+        const address = `10.${asked >> 16}.${(asked >> 8) & 255}.${asked & 255}`;
+        const outcome = await visit(engine, limits, address).then(
+          () => 'admitted',
+          ({ code }: RowkeyError) => code,
+        );
+        outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
+      }
+      const minutes = Math.ceil((performance.now() - since) / MINUTE);
+      const most = minutes * VISITOR_SHARES;
+      // A read and an insert of each admitted one, and the key of the day.
+      expect(spent.transactions).toBeLessThanOrEqual(2 * most + 2);
+      expect(outcomes.get('admitted')).toBeGreaterThanOrEqual(VISITOR_SHARES);
+      expect(outcomes.get('admitted')).toBeLessThanOrEqual(most);
+    });
+    expect([...outcomes.keys()]).toEqual(['admitted', 'too-many-requests']);
+    // Callers with a token do not notice.
+    await ask(engine, limit(5), 'ann');
+    await expect(visit(engine, limits, '203.0.113.99')).rejects.toMatchObject({
+      message: 'There are too many requests without a token at this time.',
+      retryAfter: expect.any(Number),
+    });
+  });
 });

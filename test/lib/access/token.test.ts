@@ -83,6 +83,30 @@ describe('a valid token', () => {
     expect(await authenticate(`bearer   ${token}`)).toMatchObject({ subject: 'somebody' });
   });
 
+  describe('of a model with a role of anyone', () => {
+    const open = () => createAuthenticator(provider, { ...model, signedIn: 'reader', anyone: 'hr' });
+
+    test('makes a request without the header a visitor, with this role alone', async () => {
+      expect(await open()(undefined)).toEqual({ subject: '', roles: ['hr'], claims: {} });
+    });
+
+    test('rejects every header that is no valid token', async () => {
+      const authenticateAny = open();
+      const expired = await sign(claims({ exp: now() - 60 }));
+      for (const header of ['', ' ', 'Bearer', 'Bearer ', 'Basic YTpi', 'Bearer x', `Bearer ${expired}`, expired])
+        await expect(authenticateAny(header)).rejects.toMatchObject({ code: 'unauthenticated' });
+    });
+
+    test('gives the role to a token that names it, and to no other', async () => {
+      const authenticateAny = open();
+      const rolesOf = async (roles: unknown) =>
+        (await authenticateAny(`Bearer ${await sign(claims({ roles }))}`)).roles;
+      expect(await rolesOf(['hr'])).toEqual(['hr']);
+      expect(await rolesOf([])).toEqual(['reader']);
+      expect(await rolesOf(['anyone', 'visitor'])).toEqual(['reader']);
+    });
+  });
+
   describe('of a user without a role', () => {
     const subject = '5f1c2b7e-0000-4000-8000-000000000001';
     const rolesOf = async (over: Record<string, unknown>, signedIn: string | undefined = 'reader') => {

@@ -227,7 +227,7 @@ describe('roles', () => {
     expect([model.roles, model.operatorRole]).toEqual([['hr', 'boss'], 'boss']);
   });
 
-  test.each<[string, { roles: string[]; operatorRole: string; signedIn?: string }, string]>([
+  test.each<[string, { roles: string[]; operatorRole: string; signedIn?: string; anyone?: string }, string]>([
     [
       'a role that an entity names',
       { roles: ['hr'], operatorRole: 'hr' },
@@ -243,6 +243,21 @@ describe('roles', () => {
       'another role for operators than for users who sign in',
       { roles: ['emperor', 'user'], operatorRole: 'user', signedIn: 'user' },
       'signedIn is "user", which is also operatorRole',
+    ],
+    [
+      'the role of requests without a token',
+      { roles: ['emperor'], operatorRole: 'emperor', anyone: 'visitor' },
+      'anyone is "visitor", which is not a role of the model. Use one of emperor.',
+    ],
+    [
+      'another role for operators than for requests without a token',
+      { roles: ['emperor', 'visitor'], operatorRole: 'visitor', anyone: 'visitor' },
+      'anyone is "visitor", which is also operatorRole',
+    ],
+    [
+      'two roles for users who sign in and for requests without a token',
+      { roles: ['emperor', 'boss', 'user'], operatorRole: 'boss', signedIn: 'user', anyone: 'user' },
+      'anyone is "user", which is also signedIn',
     ],
     [
       'a role once',

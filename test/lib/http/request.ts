@@ -13,6 +13,7 @@ export function testApp(url: string, over: Partial<App> = {}): App {
     entities: [],
     operatorRole: 'operator',
     limits: [],
+    trustedProxies: 0,
     execute: () => {
       throw new Error('No test has operations.');
     },
