@@ -75,7 +75,8 @@ export const invitations = defineEntity('invitations', {
   },
 });
 
-const ownDraft = { role: 'user', where: { groupId: inGroup, paidBy: subject(), status: oneOf('draft') } } as const;
+const own = { role: 'user', where: { groupId: inGroup, paidBy: subject() } } as const;
+const ownDraft = { role: 'user', where: { ...own.where, status: oneOf('draft') } } as const;
 
 /** A draft belongs to its payer. Once it is final, it counts in the balances and nobody changes it. */
 export const expenses = defineEntity('expenses', {
@@ -103,7 +104,7 @@ export const expenses = defineEntity('expenses', {
   },
   access: {
     read: [{ role: 'user', where: { groupId: inGroup } }],
-    write: { create: [ownDraft], update: [ownDraft], delete: [ownDraft] },
+    write: { create: [ownDraft], update: { before: [ownDraft], after: [own] }, delete: [ownDraft] },
     set: { paidBy: subject() },
   },
 });
@@ -117,18 +118,10 @@ const join = defineOperation('join', {
   repeatable: true,
 });
 
-const finish = defineOperation('finish', {
-  summary: 'Make a draft final',
-  kind: 'write',
-  roles: ['user'],
-  input: z.object({ groupId: z.uuid(), expenseId: z.uuid() }),
-  output: expenses.schema.pick({ status: true }),
-});
-
 export const model = defineModel({
   roles: ['user', 'operator'],
   operatorRole: 'operator',
   signedIn: 'user',
   entities: [groups, members, invitations, expenses],
-  operations: [join, finish],
+  operations: [join],
 });

@@ -134,13 +134,13 @@ test('only the payer finishes a draft', async () => {
     expenses: expense,
   }))
     expect((await as(ann)('POST', `/api/${entity}`, { body })).status, entity).toBe(201);
-  const call = async (user: string, operation: string, body: object) =>
-    (await as(user)('POST', `/api/${operation}`, { body })).status;
-  const finish = (user: string) => call(user, 'finish', { groupId, expenseId: expense.expenseId });
+  const path = `/api/expenses/${groupId}/${expense.expenseId}`;
+  const change = async (user: string, body: object) => (await as(user)('PATCH', path, { body })).status;
+  const finish = (user: string) => change(user, { status: 'final' });
   expect(await finish(dan)).toBe(404);
-  expect(await call(dan, 'join', { code })).toBe(200);
+  expect((await as(dan)('POST', '/api/join', { body: { code } })).status).toBe(200);
   expect(await finish(dan)).toBe(403);
   expect(await finish(ann)).toBe(200);
-  expect(await finish(ann)).toBe(403);
+  expect(await change(ann, { amount: 6 })).toBe(403);
   expect((await as(dan)('GET', `/api/expenses/totals/balances/${groupId}/${ann}`)).body.sum).toEqual({ amount: 5 });
 });

@@ -40,10 +40,15 @@ export class DeclaredRules {
         );
         return { role, lists, where: Object.fromEntries(terms) };
       });
+    const sides = rules.update.filter(({ transition }) => transition);
+    const pairs = [...Map.groupBy(sides, ({ transition }) => transition?.number).values()];
+    const resolveSide = (pair: typeof sides, side: string) =>
+      resolve(pair.filter(({ transition }) => transition?.side === side));
     return {
       read: resolve(rules.read),
       create: resolve(rules.create),
-      update: resolve(rules.update),
+      update: resolve(rules.update.filter(({ transition }) => !transition)),
+      transitions: pairs.map((pair) => ({ before: resolveSide(pair, 'before'), after: resolveSide(pair, 'after') })),
       delete: resolve(rules.delete),
     };
   }

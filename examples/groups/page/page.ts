@@ -36,11 +36,12 @@ async function show(): Promise<void> {
   for (const list of ['#expenses', '#balances']) find(list).replaceChildren();
   for (const { title, amount, paidBy, status, receipt, expenseId } of expenses) {
     const key = { groupId, expenseId };
+    const isOwnDraft = paidBy === me.subject && status === 'draft';
     const payer = members.find(({ userId }) => userId === paidBy)?.name ?? paidBy;
     const open = (file?: { blob: Blob }) => file && window.open(URL.createObjectURL(file.blob));
     add('#expenses', `${title}: ${amount.toFixed(2)} by ${payer}, ${status}`, {
       ...(receipt && { 'Open receipt': () => client.expenses.files.receipt.get(key).then(open) }),
-      ...(paidBy === me.subject && status === 'draft' && { Finish: () => client.operations.finish(key) }),
+      ...(isOwnDraft && { Finish: () => client.expenses.update(key, { status: 'final' }, { ifMatch: '*' }) }),
     });
   }
   const share = totals.reduce((all, { sum }) => all + sum.amount, 0) / members.length;
@@ -62,8 +63,7 @@ const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
     location.hash = (await client.operations.join({ code: String(fields.get('code')) })).groupId;
   },
   async add(fields) {
-    const groupId = find('#groups').value;
-    const [title, amount] = [String(fields.get('title')), Number(fields.get('amount'))];
+    const [groupId, title, amount] = [find('#groups').value, String(fields.get('title')), Number(fields.get('amount'))];
     const { values } = await client.expenses.create({ groupId, title, amount });
     const receipt = fields.get('receipt') as File;
     if (receipt.size > 0) await client.expenses.files.receipt.put(values, receipt);
