@@ -9,6 +9,7 @@ import { createPace } from './base/pace.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { LinkedModel, Model } from './define/define-model.ts';
 import type { Operations } from './define/define-operation.ts';
+import { closedIndexReasons } from './define/places/closed-index.ts';
 import { functionError } from './define/validate/validate-visitors.ts';
 import type { Consumer, Log } from './engine/consume/consume.ts';
 import { createEngine, type Engine } from './engine/engine.ts';
@@ -146,7 +147,7 @@ export interface Runtime {
   /** The storage accounts, each with the app setting that names it to queue triggers. Without a name if there is only one. */
   readonly connections: readonly { readonly name?: string; readonly setting: string }[];
   /**
-   * Checks every setting and starts telemetry. Then begins, without waiting, what the first request needs: compares the
+   * Checks every setting and starts telemetry. On the emulator, tells of indexes that no role may read. Then begins, without waiting, what the first request needs: compares the
    * model with storage and fetches the keys of the issuer. On the emulator, it first creates the resources that are missing: in
    * Azure the template does, because the app's identity may not. If a setting is invalid, reports the reason to the console and to
    * Application Insights, and from then on every function fails with it. It does not throw: the real host would continue with
@@ -324,6 +325,7 @@ function createRuntime(
     async start() {
       try {
         await checkSettings();
+        if (isOnThisMachine(storage())) for (const reason of closedIndexReasons(entities)) console.warn(reason);
         warmUp();
       } catch (error) {
         refusal = error instanceof RowkeyError ? error : toStartError(error);

@@ -78,9 +78,10 @@ export function hasWriteOnlyRoles({ access }: Entity): boolean {
   return access.write.some((role) => !access.read.includes(role));
 }
 
-/** Throws `forbidden` unless the caller has one of the roles. */
-export function requireRole(caller: Roles, roles: readonly string[]): void {
+/** Throws `forbidden` unless the caller has one of the roles. `closed` says why there is none. */
+export function requireRole(caller: Roles, roles: readonly string[], closed = 'No role may do this.'): void {
   for (const role of roles) if (caller.roles.includes(role)) return;
+  if (roles.length === 0) throw new RowkeyError('forbidden', closed);
   const accepted = roles.join(', ');
   throw new RowkeyError(
     'forbidden',

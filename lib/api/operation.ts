@@ -36,6 +36,8 @@ export interface Operation<Input, Output> {
   readonly kind: 'read' | 'write';
   /** The roles that may call it; undefined if no token is needed. `admit` may reject some of its inputs. */
   readonly roles: readonly string[] | undefined;
+  /** Why `roles` is empty, if it is. */
+  readonly closed?: string | undefined;
   /** The entity that it reads or writes, if there is one. */
   readonly entity?: Entity;
   /** What limits of requests count: what it does to each entity. By default one read, or one update. */
@@ -65,7 +67,7 @@ export function toPart<Input>(operation: Operation<Input, unknown>, input: Input
   return {
     count: (call) => count(operation, call, input),
     async admit(caller, view) {
-      if (operation.roles) requireRole(caller, operation.roles);
+      if (operation.roles) requireRole(caller, operation.roles, operation.closed);
       await operation.admit?.(caller, input, view);
     },
   };
@@ -121,7 +123,7 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
   read: (call: Of) => Read | Promise<Read>,
 ): Promise<{ readonly input: Read; readonly output: Output }> {
   const { engine, caller } = call;
-  if (caller && operation.roles) requireRole(caller, operation.roles);
+  if (caller && operation.roles) requireRole(caller, operation.roles, operation.closed);
   await call.ready?.();
   const input = await read(call);
   await count(operation, call, input);

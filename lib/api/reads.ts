@@ -18,6 +18,7 @@ import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
+import { closedIndexReason } from '../define/places/closed-index.ts';
 import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
 import { rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
@@ -84,10 +85,11 @@ export interface RangeInput extends ListInput, PageOptions {
 }
 
 /** A page of the entities of a partition. */
-export const listRange = onceFor(
-  (entity: Entity): Operation<RangeInput, Page> => ({
+export const listRange = onceFor((entity: Entity): Operation<RangeInput, Page> => {
+  const { fields } = entity.partition;
+  return {
     name: `${entity.name}-range`,
-    summary: `List ${entity.name} of one ${entity.partition.fields.join(', ')}`,
+    summary: `List ${entity.name}${fields.length > 0 ? ` of one ${fields.join(', ')}` : ''}`,
     kind: 'read',
     entity,
     roles: rolesToList(entity),
@@ -101,8 +103,8 @@ export const listRange = onceFor(
       const page = await readEntities(view.engine, entity, partition, { ...input, ...bounds, select, where });
       return openPage(view, entity, page, select);
     },
-  }),
-);
+  };
+});
 
 /** A page of one partition of the entity, or of one of its indexes. */
 export function listIn(
@@ -170,6 +172,7 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
     kind: 'read',
     entity,
     roles: rolesToReadThrough(entity, index),
+    closed: closedIndexReason(entity, name, index),
     ...admitFilterOf(entity),
     async run(view, input) {
       const { given } = input;

@@ -21,7 +21,7 @@ export interface OperationCall<Input, All extends Entities, Own extends Operatio
   readonly store: CallerStore<All, Own>;
   /** The store without rules. The caller is the author of its changes, unless a call names another one. */
   readonly unlimited: UnlimitedStore<All, Own>;
-  /** A repeated request has that of the first; any other is unique. The option `requestId` of a create accepts it. */
+  /** 36 characters, in the form of a UUID. A repeated request has that of the first; any other is unique. The option `requestId` of a create accepts it. */
   readonly requestId: string;
   /** True if the caller asks for an explanation: writes are not made. Do nothing outside the stores. */
   readonly isExplained: boolean;

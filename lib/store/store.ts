@@ -69,7 +69,7 @@ export interface WriteOptions extends Conditions {
 }
 
 export interface CreateOptions extends Pick<WriteOptions, 'by'> {
-  /** An id of the request: up to 64 letters, digits, `-` and `_`. A repeated create returns the entity of the first attempt. */
+  /** An id of the request: any text, of which a hash is stored. A repeated create returns the entity of the first attempt. */
   readonly requestId?: string;
 }
 

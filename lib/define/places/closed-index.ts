@@ -1,0 +1,46 @@
+import { hasTerms } from '../declaration/access.ts';
+import type { Entity } from '../declaration/entity.ts';
+import type { Index } from '../declaration/indexes.ts';
+import { copiedFields, isOfMany } from './index-range.ts';
+import { rolesToList, rolesToReadThrough } from './reach.ts';
+import { rolesToReadIndex } from './readers.ts';
+
+/** Says why no role may list an index and what to change; undefined if one may. Only the app itself reads such an index. */
+export function closedIndexReason(entity: Entity, name: string, index: Index): string | undefined {
+  if (!isOfMany(entity, index) || rolesToReadThrough(entity, index).length > 0) return undefined;
+  return `No role may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
+}
+
+function reasonOf(entity: Entity, index: Index): string {
+  if (rolesToReadIndex(entity, index).length === 0)
+    return 'no role may read all fields of its keys (restricted). Leave the restricted fields out of its keys.';
+  const limited = entity.access.rules?.read.filter(hasTerms) ?? [];
+  const compared = [...new Set(limited.flatMap(({ where = {} }) => Object.keys(where)))];
+  const copied = copiedFields(entity, index);
+  const missing = compared.filter((field) => copied && !copied.includes(field));
+  if (missing.length > 0)
+    return `its rows do not have ${missing.join(', ')}, which the rules to read compare. Add ${missing.length > 1 ? 'these' : 'it'} to its copies.`;
+  const filtered =
+    index.kind === 'index-entity' || index.copies === 'keys' ? '' : `, or say lists: 'filtered' in a rule`;
+  return `the rules to read compare ${compared.join(', ')}, with which its key does not begin. Let its partition key be {${compared[0]}}${filtered}.`;
+}
+
+/** The lists that a role may read. */
+function openLists(entity: Entity): string {
+  const open = Object.entries(entity.indexes)
+    .filter(([, index]) => isOfMany(entity, index) && rolesToReadThrough(entity, index).length > 0)
+    .map(([name]) => `by ${name}`);
+  const { fields } = entity.partition;
+  const own = rolesToList(entity).length > 0 ? [fields.length > 0 ? `of one ${fields.join(', ')}` : 'of all'] : [];
+  const lists = [...own, ...open];
+  return lists.length > 0 ? `Roles may list it ${lists.join(', ')}.` : 'Roles may list it in no way.';
+}
+
+/** Why some indexes of a model can be read by no role, one sentence for each. */
+export function closedIndexReasons(entities: readonly Entity[]): string[] {
+  return entities
+    .filter(({ access }) => access.read.length > 0)
+    .flatMap((entity) =>
+      Object.entries(entity.indexes).flatMap(([name, index]) => closedIndexReason(entity, name, index) ?? []),
+    );
+}

@@ -1,0 +1,91 @@
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { z } from 'zod';
+import { defineEntity, defineModel, indexEntity, interPartitionIndex, memberOf } from '../../lib/index.ts';
+import { openAccessApp } from '../access-app.ts';
+import { openApp } from '../open-app.ts';
+
+/** An index that no role may list: the start says why, and so does the 403. */
+
+const members = defineEntity('members', {
+  schema: z.object({ houseId: z.string(), userId: z.string() }),
+  table: 'members',
+  key: { partition: '{houseId}', row: '{userId}' },
+  indexes: { userId: interPartitionIndex({ table: 'membersbyuser', partition: '{userId}', row: '{houseId}' }) },
+  access: { read: ['operator'], write: ['operator'] },
+});
+const inHouse = memberOf(members, 'houseId');
+
+function toolsWith(
+  index: object,
+  access: object = { read: [{ role: 'user', where: { houseId: inHouse } }], write: [] },
+) {
+  return defineEntity('tools', {
+    schema: z.object({ houseId: z.string(), toolId: z.string(), kind: z.string(), secret: z.string() }),
+    table: 'tools',
+    key: { partition: '{houseId}', row: '{toolId}' },
+    indexes: { kind: index as ReturnType<typeof interPartitionIndex> },
+    access: access as never,
+  });
+}
+const modelOf = (tools: ReturnType<typeof toolsWith>) =>
+  defineModel({ roles: ['user', 'operator'], operatorRole: 'operator', entities: [members, tools] });
+
+const place = { table: 'toolsbykind', partition: '{kind}', row: '{houseId}_{toolId}' };
+const closed = [
+  [
+    'whose key does not begin with what the rules compare',
+    interPartitionIndex({ table: 'toolsbykind', partition: '{kind}', row: '{toolId}_{houseId}' }),
+    "the rules to read compare houseId, with which its key does not begin. Let its partition key be {houseId}, or say lists: 'filtered' in a rule.",
+  ],
+  [
+    'whose rows lead to others',
+    interPartitionIndex({ ...place, copies: 'keys' }),
+    'the rules to read compare houseId, with which its key does not begin. Let its partition key be {houseId}.',
+  ],
+  [
+    'whose rows do not have what the rules compare',
+    interPartitionIndex({ ...place, copies: [] }),
+    'its rows do not have secret, which the rules to read compare. Add it to its copies.',
+    { read: [{ role: 'user', where: { secret: 'x' }, lists: 'filtered' }], write: [] },
+  ],
+  [
+    'that is a list',
+    indexEntity({ table: 'toolsbykind', partition: '{kind}', row: 'kind', holds: '{houseId}_{toolId}' }),
+    'the rules to read compare houseId, with which its key does not begin. Let its partition key be {houseId}.',
+  ],
+] as const;
+
+describe('an index', () => {
+  test.each(closed)('%s is told of at the start and in the 403', async (_, index, why, access?: object) => {
+    const reason = `No role may list tools by "kind": ${why} Roles may list it of one houseId.`;
+    const model = modelOf(toolsWith(index, access));
+    expect(await warningsOf(model)).toEqual([reason]);
+    const { ask } = await openAccessApp(import.meta.url, model);
+    expect(await ask({ roles: ['user'] }, 'GET', 'tools/by/kind/saw')).toMatchObject({
+      status: 403,
+      body: { code: 'forbidden', detail: reason },
+    });
+  });
+
+  test('by restricted fields is told of', async () => {
+    const access = { read: ['user'], write: ['operator'], restricted: { kind: ['operator'] } };
+    expect(await warningsOf(modelOf(toolsWith(interPartitionIndex(place), access)))).toEqual([
+      'No role may list tools by "kind": no role may read all fields of its keys (restricted). Leave the restricted fields out of its keys. Roles may list it of one houseId.',
+    ]);
+  });
+
+  test('that a role may list, or of what only the app reads, is not told of', async () => {
+    expect(await warningsOf(modelOf(toolsWith(interPartitionIndex(place))))).toEqual([]);
+    const nobody = { read: [], write: ['operator'] };
+    expect(await warningsOf(modelOf(toolsWith(interPartitionIndex(place), nobody)))).toEqual([]);
+  });
+});
+
+async function warningsOf(model: ReturnType<typeof modelOf>): Promise<unknown[]> {
+  const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
+  onTestFinished(() => warn.mockRestore());
+  await openApp(import.meta.url, model).runtime.start();
+  const said = warn.mock.calls.flat();
+  warn.mockClear();
+  return said;
+}
