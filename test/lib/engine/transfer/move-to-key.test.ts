@@ -1,6 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, interPartitionIndex, type Values } from '../../../../lib/index.ts';
+import {
+  defineEntity,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+  type Values,
+} from '../../../../lib/index.ts';
 import { outcomeOf, SMALL, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { definePlaces, type Entity } from '../../../kit/define.ts';
@@ -31,6 +37,34 @@ const declare = (key: { partition: string; row: string; former?: { partition: st
       access: { read: [], write: [] },
     }),
   ).pots as Entity;
+/** Cards whose two keys are in one partition, with rows there of each kind. Their tray counts them. */
+const declareCards = (key: Parameters<typeof declare>[0]) => {
+  const cards = defineEntity('cards', {
+    schema: z.object({ tray: z.string(), cardId: z.string(), color: z.string(), suit: z.string() }),
+    table: 'cards',
+    key,
+    indexes: {
+      color: intraPartitionIndex({ row: 'color_{color}' }),
+      ids: intraPartitionIndex({ row: 'by_{cardId}_{color}', copies: 'keys' }),
+      suits: indexEntity({ row: 'suit_{suit}', holds: '{cardId}' }),
+    },
+    access: { read: [], write: [] },
+  });
+  const trays = defineEntity('trays', {
+    schema: z.object({ tray: z.string(), cardCount: z.int32() }),
+    table: 'cards',
+    key: { partition: '{tray}', row: 'tray' },
+    counts: { cardCount: cards },
+    access: { read: [], write: [] },
+  });
+  return deploy(cards, trays).cards as Entity;
+};
+const OLD_CARD = { partition: '{tray}', row: 'c_{cardId}' } as const;
+const NEW_CARD = { partition: '{tray}', row: 'card_{cardId}' } as const;
+const cardsBefore = declareCards(OLD_CARD);
+const cardsAfter = declareCards({ ...NEW_CARD, former: OLD_CARD });
+const cardsBack = declareCards({ ...OLD_CARD, former: NEW_CARD });
+
 const OLD = { partition: '{shelf}', row: '{kind}_{potId}' } as const;
 const NEW = { partition: '{shelf}_{kind}', row: 'pot_{potId}' } as const;
 const before = declare(OLD);
@@ -40,7 +74,7 @@ const archiveOf = ({ archive }: Entity) => archive as Entity;
 
 /** The declaration of the queue functions. */
 let running = after;
-const world = await openWorld(import.meta.url, [after], { rekeyed: () => running });
+const world = await openWorld(import.meta.url, [after, cardsAfter], { rekeyed: () => running });
 /** A process for which the claims of those that have died are over, without a record of where entities are. */
 const later = (of: Engine): Engine => laterBy(of, () => 2 * of.timing.claimForMs);
 const engine = later(world.engine);
@@ -254,4 +288,35 @@ test('an entity goes back to its former key after a crash at any call of the way
     { faults: ['crash after'], ...SMALL },
   );
   await expectLeft(back, pots);
+});
+
+test.each([
+  ['there', cardsAfter],
+  ['back', cardsBack],
+])('rows in the partition of both keys follow an entity that goes %s after a crash at any call', async (_, entity) => {
+  const cards = await tryFaults(
+    async ({ client, timing, label }) => {
+      made += 1;
+      const cardOf = (cardId: string) => ({ tray: `tray${made}`, cardId, color: `c${cardId}`, suit: 'cups' });
+      const [card, other] = [cardOf('0001'), cardOf('0002')];
+      for (const each of [card, other]) await engineWrite.createEntity(world.engine, cardsBefore, each);
+      await outcomeOf(engineTransfer.moveToKey(later(world.engineThrough(client, timing)), cardsAfter, card));
+      for (const each of [card, card, other])
+        expect(await engineTransfer.moveToKey(engine, entity, each), label).toBeUndefined();
+      const changed = { ...other, color: 'gold', suit: 'coins' };
+      await engineWrite.patchEntity(world.engine, entity, { tray: other.tray, cardId: other.cardId }, changed);
+      return [card, changed];
+    },
+    { faults: ['crash after'], ...SMALL },
+  );
+  running = entity;
+  await world.settle();
+  const found = await expectIndexesToAgree(world.storage, entity);
+  const ids = new Set(cards.flat().map(({ tray }) => tray));
+  const left = found.filter(({ tray }) => ids.has(`${tray}`));
+  expect(left).toHaveLength(cards.flat().length);
+  expect(left).toEqual(expect.arrayContaining(cards.flat()));
+  // They are not at the key of the other declaration.
+  for (const { partitionKey, rowKey } of await rowsOf(world.storage, 'cards'))
+    await world.storage.table('cards').deleteEntity(String(partitionKey), String(rowKey));
 });
