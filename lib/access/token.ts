@@ -24,10 +24,15 @@ export function isVisitor({ subject }: Pick<Caller, 'subject'>): boolean {
   return subject === '';
 }
 
-/** Throws `forbidden` for a caller without a token, who gets no signature: neither a limit nor a revocation would be the caller's own. */
-export function requireIdentity(caller: Pick<Caller, 'subject'>): void {
+/**
+ * The caller of a request for a signature of storage, with the roles that may get one: no audit log has what a steward would do with it. Throws
+ * `forbidden` for a caller without a token: neither a limit nor a revocation would be the caller's own.
+ */
+export function toGrantee(caller: Caller, steward: string | undefined): Caller {
   if (isVisitor(caller))
     throw new RowkeyError('forbidden', 'Signatures of storage are issued to callers with a token only.');
+  if (steward === undefined || !caller.roles.includes(steward)) return caller;
+  return { ...caller, roles: caller.roles.filter((role) => role !== steward) };
 }
 
 /**

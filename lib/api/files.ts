@@ -3,7 +3,6 @@ import { admitGrant, VALID_FOR_MS, validityAt } from '../access/grant.ts';
 import { guardedEngine, hideAbsent, limitOf } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
 import { canRead, checkMentions, requireRole } from '../access/rule.ts';
-import { requireIdentity } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { isWithin } from '../define/codec/limit.ts';
@@ -164,7 +163,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     entity,
     roles: readers,
     output: () => ReadGrant,
-    admit: requireIdentity,
+    isGrant: true,
     async run(view, { key, subject }) {
       const { engine } = view;
       // One after the other, the reads of a hidden entity cost what those of an absent one cost.
@@ -204,7 +203,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     summary: `Get a signature to upload the ${field} directly to storage: for one blob, one media type and one size`,
     input: () => File,
     output: () => Upload,
-    admit: requireIdentity,
+    isGrant: true,
     async run(view, { key, file, subject }) {
       const { engine } = view;
       // The row is compared again when the file is accepted.

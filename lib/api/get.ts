@@ -22,7 +22,7 @@ import { readByCopy } from '../engine/read/read-through-index.ts';
 import { readEntity, readWithChildren } from '../engine/read/retrieve.ts';
 import { hiddenIn, openPage, openValues } from './open.ts';
 import type { Operation } from './operation.ts';
-import { named, selectionOf } from './reads.ts';
+import { named, placeIn, selectionOf } from './reads.ts';
 
 /** The reads of one entity, by its key or through an index. Keys and values of indexes have been checked: only a binding knows their form. */
 
@@ -164,6 +164,7 @@ export function getThroughIndex(entity: Entity, name: string): Operation<OneInpu
     kind: 'read',
     entity,
     roles: rolesToReadThrough(entity, index),
+    place: ({ given }) => placeIn(entity, index, given),
     output: () => readableSchema(entity),
     async run(view, { given, ...input }) {
       const select = selectionOf(entity, input);

@@ -16,7 +16,7 @@ import { rowsWithin } from '../access/granted-rows.ts';
 import { limitOf, resolveRule } from '../access/limit.ts';
 import { readOwn } from '../access/own.ts';
 import { hiddenFields, requireRole, requireWholeReader } from '../access/rule.ts';
-import type { Caller } from '../access/token.ts';
+import { type Caller, toGrantee } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
 import { isWithin, narrow } from '../define/codec/limit.ts';
@@ -90,7 +90,8 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
       requireRole(caller, rolesToGrant(entity));
       requireGrantable(entity, permissions);
     },
-    async run({ engine }, { entity, renew, signer, caller, ...asked }) {
+    async run({ engine }, { entity, renew, signer, caller: whole, ...asked }) {
+      const caller = toGrantee(whole, entity.access.steward);
       await limitGrants(engine, caller.subject);
       const permissions = sortPermissions(asked.permissions);
       const key = [caller.subject, entity.name, permissions, decidingClaims(entity, caller), caller.roles];

@@ -1,12 +1,15 @@
 import type { z } from 'zod';
 import { countRequest } from '../access/request-limits.ts';
 import { canReadWhole, requireRole } from '../access/rule.ts';
-import { type Caller, isVisitor } from '../access/token.ts';
+import { type Caller, isVisitor, toGrantee } from '../access/token.ts';
 import { hasCode, RowkeyError } from '../base/errors.ts';
-import { pick } from '../base/values.ts';
+import { pick, type Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Deed, RequestLimit } from '../define/declaration/request-limit.ts';
+import { buildKey } from '../define/keys/key-template.ts';
+import { addressIfAny } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
+import { type NotedChange, noteChange } from '../engine/note-change.ts';
 import { FurtherRowLost } from '../engine/read/entity-rows.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
 import { atAction } from '../engine/write/conflict.ts';
@@ -48,6 +51,10 @@ export interface Operation<Input, Output> {
   readonly output?: SchemaBuilder;
   /** The operations that it executes together, each of which must admit the caller and counts by itself. */
   parts?(input: Input): readonly Part[];
+  /** True if it issues a signature of storage, which a caller gets by other roles than that of the steward. */
+  readonly isGrant?: true;
+  /** Where a read of a steward looks, for the audit log. By default at the key, or in the partition, of the entity that the input names. */
+  place?(input: Input): Pick<NotedChange, 'address' | 'fields'>;
   /** True if a repeated call with the same id is executed once. */
   readonly repeatable?: true;
   /** Throws `forbidden` if the caller may not do this with the input. May read what decides it, such as the caller's own entity. */
@@ -122,7 +129,10 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
   call: Of,
   read: (call: Of) => Read | Promise<Read>,
 ): Promise<{ readonly input: Read; readonly output: Output }> {
-  const { engine, caller } = call;
+  const { engine } = call;
+  const steward = operation.entity?.access.steward;
+  const caller = call.caller && operation.isGrant ? toGrantee(call.caller, steward) : call.caller;
+  const isRecorded = operation.kind === 'write' || (steward !== undefined && caller?.roles.includes(steward));
   if (caller && operation.roles) requireRole(caller, operation.roles, operation.closed);
   await call.ready?.();
   const input = await read(call);
@@ -135,17 +145,35 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
     try {
       if (caller) await operation.admit?.(caller, input, view);
       if (caller && parts) await eachPart(parts, (part) => part.admit(caller, view));
-      const output =
-        operation.kind === 'read'
-          ? await operation.run(view, input)
-          : await call.record(() => operation.run(view, input));
-      return { input, output };
+      const run = () => operation.run(view, input);
+      if (!isRecorded) return { input, output: await run() };
+      if (operation.kind === 'write') return { input, output: await call.record(run) };
+      const note = () => {
+        noteRead(engine, operation, input);
+        return run();
+      };
+      return { input, output: await call.record(note) };
     } catch (error) {
       if (!(error instanceof BlobGone)) throw withLostKey(error, caller);
       if (view.isLastAttempt)
         throw new RowkeyError('needs-repair', `${operation.name}: a blob is lost.`, { cause: error });
     }
   }
+}
+
+/** Notes what a steward reads for the audit log, whether it is found or not. */
+function noteRead<Input>(engine: Engine, { entity, place }: Operation<Input, unknown>, input: Input): void {
+  if (!entity) return;
+  const { key, partition } = Object(input) as { readonly key?: Values; readonly partition?: Values };
+  const given = key ?? partition ?? {};
+  const hasAll = (fields: readonly string[]) => fields.every((field) => given[field] !== undefined);
+  const address = hasAll(entity.keyFields)
+    ? addressIfAny(entity, given)
+    : hasAll(entity.partition.fields)
+      ? { table: entity.table, partition: buildKey(entity.partition, given) }
+      : undefined;
+  const noted = place?.(input) ?? { address: address ?? { table: entity.table, partition: '' } };
+  noteChange(engine, { operation: 'read', entity: entity.name, ...noted });
 }
 
 /** An admitted request counts, whatever becomes of it. Throws as `countRequest` does. */

@@ -18,6 +18,7 @@ import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
+import { buildKey } from '../define/keys/key-template.ts';
 import { closedIndexReason } from '../define/places/closed-index.ts';
 import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
 import { rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
@@ -162,6 +163,13 @@ export function named<Declared>(all: Readonly<Record<string, Declared>>, name: s
   return found;
 }
 
+/** Where a read of an index looks: its partition, if all fields of the partition key are given. */
+export function placeIn(entity: Entity, { remote }: Index, given: Values) {
+  const { table, partition } = remote ?? entity;
+  const isOne = partition.fields.every((field) => given[field] !== undefined);
+  return { address: { table, partition: isOne ? buildKey(partition, given) : '' }, fields: Object.keys(given) };
+}
+
 /** A page of the entities that an index lists. */
 export function listIndex(entity: Entity, name: string): Operation<IndexInput, Page> {
   const index = named(entity.indexes, name);
@@ -173,6 +181,7 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
     entity,
     roles: rolesToReadThrough(entity, index),
     closed: closedIndexReason(entity, name, index),
+    place: ({ given }) => placeIn(entity, index, given),
     ...admitFilterOf(entity),
     async run(view, input) {
       const { given } = input;

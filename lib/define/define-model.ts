@@ -1,7 +1,14 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
 import { frozenCopy, omit, withoutPrototype } from '../base/values.ts';
-import { type Access, type Declared, declaredIn, linkTerms, RULES_MAX_AGE_S } from './declaration/access.ts';
+import {
+  type Access,
+  type Declared,
+  declaredIn,
+  linkTerms,
+  RULES_MAX_AGE_S,
+  withSteward,
+} from './declaration/access.ts';
 import { absentOptions, type DeclaredEntity, type OptionsWith, resolveDeclared } from './declaration/declaration.ts';
 import { type Denormalized, type Entity, type Feature, type Reference, withFeatures } from './declaration/entity.ts';
 import { type RequestLimit, RequestLimitOptions } from './declaration/request-limit.ts';
@@ -69,6 +76,11 @@ export interface ModelDeclaration<
    * a request without a token is rejected. One with a token that is not valid always is.
    */
   readonly anyone?: NoInfer<Roles[number]>;
+  /**
+   * One of `roles`, neither `signedIn` nor `anyone`: it reads all rows past the rules, and writes those of which it may read every field. Its reads and
+   * writes are in the audit log, and it gets no grants. A restricted field names it like any other role. By default nobody sees everything.
+   */
+  readonly steward?: NoInfer<Roles[number]>;
   /** How many requests each caller with a role may make. By default any number. */
   readonly limits?: readonly RequestLimit<
     NoInfer<Roles[number]>,
@@ -90,6 +102,7 @@ const ModelOptions = optionsOf({
   operatorRole: z.string(),
   signedIn: z.string().optional(),
   anyone: z.string().optional(),
+  steward: z.string().optional(),
   limits: z.array(RequestLimitOptions).readonly().default([]),
   rulesMaxAge: z.int().min(1).max(3_600).default(RULES_MAX_AGE_S),
   maxStorageRequests: z.int().min(2).optional(),
@@ -155,6 +168,7 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
   readonly operatorRole: string;
   readonly signedIn?: string;
   readonly anyone?: string;
+  readonly steward?: string;
   readonly limits?: readonly RequestLimit[];
   readonly entities: Declared;
   readonly operations?: Own;
@@ -174,7 +188,7 @@ export function linkModel<
   // Linking follows the entities in terms.
   refuse(entities.flatMap((entity) => [...malformedTermErrors(entity)]));
   refuse([...linkErrors(entities)]);
-  const list = linkEntities(entities, features);
+  const list = linkEntities(entities, features, options.steward);
   refuse(validateModel({ ...options, entities: list, operations }, reserved));
   return Object.freeze({
     ...options,
@@ -246,7 +260,15 @@ function* linkErrors(entities: readonly DeclaredEntity[]): Generator<string> {
  * declarations are not changed, so one declaration may be in several models. Throws for a reference to an entity that is
  * not in the list; `linkErrors` describes that error.
  */
-export function linkEntities(declared: readonly DeclaredEntity[], features: readonly Feature[]): readonly Entity[] {
+export function linkEntities(
+  declarations: readonly DeclaredEntity[],
+  features: readonly Feature[],
+  steward?: string,
+): readonly Entity[] {
+  const declared = declarations.map((declaration) => ({
+    ...declaration,
+    access: withSteward(declaration.access, steward),
+  }));
   const drafts = new Map(declared.map((declaration) => [declaration.name, draftOf(declaration)]));
   const find = ({ name }: DeclaredEntity): Draft => {
     const found = drafts.get(name);

@@ -18,6 +18,8 @@ export const ChangeRecord = z.object({
   /** The subject of the caller's token. */
   by: z.string(),
   operation: z.enum([
+    /** By a steward. */
+    'read',
     'create',
     'replace',
     /** Created or replaced without a read. */
@@ -35,9 +37,9 @@ export const ChangeRecord = z.object({
   entity: z.string(),
   table: z.string(),
   partition: z.string(),
-  /** Absent if a grant covers all rows of a partition. */
+  /** Absent if a grant covers, or a list reads, rows of a partition, which is empty if the list is not of one. */
   row: z.string().optional(),
-  /** Names of the changed fields, without their values. */
+  /** Names of the changed fields, or of those by which an index is read, without their values. */
   fields: z.array(z.string()),
   etag: z.string().optional(),
   /** The permissions of a grant and its expiry. Its signature is never recorded. */

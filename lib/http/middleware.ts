@@ -52,25 +52,22 @@ const explanation: Middleware = (_route, next) => async (exchange) => {
   };
 };
 
-/** Records the changes of a write in the audit log before the write returns or throws. */
-const audit: Middleware = ({ kind }, next) => {
-  if (kind === 'read') return next;
-  return (exchange) => {
-    const { caller, open, spent } = exchange;
-    return next({
-      ...exchange,
-      async record(write) {
-        const { audit: log } = open();
-        if (!isExplaining()) await log.catchUp();
-        return collectChanges(caller.subject, write, async (changes) => {
-          const since = performance.now();
-          await log.append(changes).finally(() => {
-            spent.audit = (spent.audit ?? 0) + performance.now() - since;
-          });
+/** Records the changes of a write, and the reads of a steward, in the audit log before the request returns or throws. */
+const audit: Middleware = (_route, next) => (exchange) => {
+  const { caller, open, spent } = exchange;
+  return next({
+    ...exchange,
+    async record(write) {
+      const { audit: log } = open();
+      if (!isExplaining()) await log.catchUp();
+      return collectChanges(caller.subject, write, async (changes) => {
+        const since = performance.now();
+        await log.append(changes).finally(() => {
+          spent.audit = (spent.audit ?? 0) + performance.now() - since;
         });
-      },
-    });
-  };
+      });
+    },
+  });
 };
 
 /** What happens to each request of a route, from the outside to the inside. `catchProblems` is around all of it, also for a path without a route. */

@@ -116,6 +116,8 @@ export interface Access<Field extends string = string, Role extends string = str
   readonly unveiled?: Readonly<Record<string, readonly Alternative<string, Of>[]>>;
   /** Set if a role reaches some rows only, or not by every kind of write. */
   readonly rules?: Rules<Role, Of>;
+  /** The role of the model that reads and writes every row: see `withSteward`. */
+  readonly steward?: string;
 }
 
 export type Rules<Role extends string = string, Of = Declared> = {
@@ -285,6 +287,26 @@ function compileRestricted(
   return {
     restricted: Object.fromEntries(always),
     ...(unveiled.length > 0 ? { unveiled: Object.fromEntries(unveiled) } : {}),
+  };
+}
+
+/** The rules with a role that reads every row, and writes every row if it may read all fields: a row is written as a whole. */
+export function withSteward<Through>(
+  access: Access<string, string, Through>,
+  steward: string | undefined,
+): Access<string, string, Through> {
+  if (steward === undefined) return access;
+  const { read, write, rules, restricted = {} } = access;
+  const seesAll = Object.values<readonly string[] | undefined>(restricted).every((roles) => roles?.includes(steward));
+  const add = (roles: readonly string[]) => [...new Set([...roles, steward])];
+  const addRule = (rule: readonly Alternative[], action: string) =>
+    action === 'read' || seesAll ? [...rule, { role: steward }] : rule;
+  return {
+    ...access,
+    steward,
+    read: add(read),
+    write: seesAll ? add(write) : write,
+    ...(rules ? { rules: mapValues(rules, addRule) as Rules } : {}),
   };
 }
 

@@ -21,9 +21,10 @@ export function rolesToReadIndex(entity: Readable, index: Index): string[] {
   return rolesToReadBy(entity, [...(remote?.partition.fields ?? []), ...row.fields, ...members]);
 }
 
-/** The roles that may request grants for the caller's own rows: those that may read the entity by which the caller is known. */
-export function rolesToGrant({ access: { own, read } }: Readable): readonly string[] {
-  return own && 'through' in own ? own.through.access.read : read;
+/** The roles that may request grants for the caller's own rows: those that may read the entity by which the caller is known, but a steward. */
+export function rolesToGrant({ access: { own, read, steward } }: Readable): readonly string[] {
+  const readers = own && 'through' in own ? own.through.access.read : read;
+  return readers.filter((role) => role !== steward);
 }
 
 /** The roles that read a field in at least some rows. The caller may read the row of a restricted field by another role. */

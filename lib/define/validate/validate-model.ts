@@ -41,6 +41,7 @@ interface ModelParts {
   readonly operatorRole: string;
   readonly signedIn?: string | undefined;
   readonly anyone?: string | undefined;
+  readonly steward?: string | undefined;
   readonly limits: readonly RequestLimit[];
   readonly prefix: string;
   readonly containerAccounts: Readonly<Record<string, string>>;
@@ -112,7 +113,7 @@ function* lengthErrors(entity: Entity, prefix: string): Generator<string> {
 /** Token claims and comma-separated lists contain roles. */
 const ROLE_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,119}$/;
 
-function* roleErrors({ entities, roles, operatorRole, signedIn }: ModelParts): Generator<string> {
+function* roleErrors({ entities, roles, operatorRole, signedIn, anyone, steward }: ModelParts): Generator<string> {
   for (const [position, role] of roles.entries()) {
     if (!ROLE_NAME.test(role))
       yield `The role ${JSON.stringify(role)} is not accepted. Use 1 to 120 letters, digits, dots, hyphens and underscores, a letter or digit first.`;
@@ -124,6 +125,10 @@ function* roleErrors({ entities, roles, operatorRole, signedIn }: ModelParts): G
     yield `signedIn is "${signedIn}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
   if (signedIn === operatorRole)
     yield `signedIn is "${signedIn}", which is also operatorRole: everybody who signs in would be an operator. Use another role.`;
+  if (steward !== undefined && !roles.includes(steward))
+    yield `steward is "${steward}", which is not a role of the model. Use one of ${roles.join(', ')}.`;
+  if (steward !== undefined && [signedIn, anyone].includes(steward))
+    yield `steward is "${steward}", which is also ${steward === anyone ? 'anyone' : 'signedIn'}: everybody would see everything. Use another role.`;
   for (const { name, access } of entities) {
     const named = new Set([
       ...access.read,
