@@ -5,6 +5,7 @@ import { compileAccess } from './declaration/access.ts';
 import { Attachment } from './declaration/attachment.ts';
 import {
   acceptedOptions,
+  type ChecksOf,
   type ColumnType,
   type Declaration,
   type DeclaredEntity,
@@ -45,7 +46,10 @@ export function defineEntity<
   const Given extends Options<keyof Shape & string>,
 >(
   name: Name,
-  declaration: { readonly schema: z.ZodObject<Shape> } & Checked<Given, keyof Shape & string>,
+  declaration: { readonly schema: z.ZodObject<Shape>; readonly checks?: ChecksOf<Shape> } & Checked<
+    Given,
+    keyof Shape & string
+  >,
 ): EntityBy<Name, Shape, Given> {
   return compileEntity(name, declaration as unknown as Declaration) as unknown as EntityBy<Name, Shape, Given>;
 }

@@ -55,11 +55,11 @@ export function defineUnion<
   const Given extends UnionOptions<keyof Shape & string>,
 >(
   name: Name,
-  declaration: { readonly schema: z.ZodObject<Shape>; readonly kinds: Of } & Checked<
-    Given,
-    keyof Shape & string,
-    (keyof Shape & string) | FieldOfKinds<Of>
-  >,
+  declaration: {
+    readonly schema: z.ZodObject<Shape>;
+    readonly kinds: Of;
+    readonly checks?: Readonly<Record<string, (values: KindOf<Shape, Of>) => boolean>>;
+  } & Checked<Given, keyof Shape & string, (keyof Shape & string) | FieldOfKinds<Of>>,
 ): EntityBy<Name, Shape, Given> & { readonly union: z.ZodType<KindOf<Shape, Of>> } {
   const union: unknown = compileUnion(name, declaration as unknown as Declaration & { readonly kinds: Kinds });
   return union as EntityBy<Name, Shape, Given> & { readonly union: z.ZodType<KindOf<Shape, Of>> };

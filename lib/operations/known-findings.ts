@@ -22,6 +22,7 @@ const MOST = 150;
 /** Only the check of the entity shows these, and no total follows from them: they would take the room of others. */
 const SHOWN_ONCE: readonly Suspicion['kind'][] = [
   'dangling',
+  'failed-check',
   'invalid',
   'lost-blob',
   'not-derived',

@@ -1,8 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
+import { hasCode } from '../base/errors.ts';
 import { MAX_JSON_DEPTH } from '../base/json-value.ts';
 import type { Values } from '../base/values.ts';
 import { toSnapshot } from '../define/codec/entity-codec.ts';
 import { parseFurtherRowKey } from '../define/codec/further-rows.ts';
+import { failedChecks } from '../define/codec/validation.ts';
 import { type Entity, formerOf, type VerifySubject } from '../define/declaration/entity.ts';
 import { type Suspicion, toFinding } from '../define/declaration/finding.ts';
 import type { IndexEntry, Projection } from '../define/declaration/projection.ts';
@@ -84,6 +86,7 @@ export async function checkEntity(
   } else found.push(...ofEntries);
   if (only === undefined) found.push(...(await checkBlobs(engine, entity, address, snapshot.values)));
   if (only === undefined) found.push(...(await checkDerived(engine, entity, { address, snapshot })));
+  if (only === undefined) found.push(...checkChecks(entity, address, snapshot.values));
   return found;
 }
 
@@ -92,6 +95,17 @@ function checkDepth({ name: of }: Entity, address: Address, values: Values): Sus
   const field = deepFields(values)[0];
   const reason = `The field "${field}" is nested more than ${MAX_JSON_DEPTH} levels deep.`;
   return field === undefined ? [] : [{ kind: 'invalid', of, reason, ...address }];
+}
+
+/** A check may be newer than the entity. Nobody else knows the right values, so nothing is repaired. A function that throws has a mistake. */
+function checkChecks(entity: Entity, address: Address, values: Values): Suspicion[] {
+  const toSuspicion = (reason: string): Suspicion => ({ kind: 'failed-check', of: entity.name, reason, ...address });
+  try {
+    return failedChecks(entity, values).map((message) => toSuspicion(`The entity is not valid: ${message}.`));
+  } catch (error) {
+    if (!hasCode(error, 'wrong-operation')) throw error;
+    return [toSuspicion(error.message)];
+  }
 }
 
 /** Compares each row that follows from the entity with the stored one. */

@@ -128,6 +128,8 @@ defineEntity('employees', {
   ...common,
   access: { ...access, write: { update: [{ before: ['reader'], after: [{ role: 'reader', where: { mail: 'x' } }] }] } },
 });
+// a field of a check
+defineEntity('employees', { ...common, access, checks: { 'an email address is needed': ({ mail }) => mail !== '' } });
 // a claim of a rule
 claims.departmnts;
 // the key of a membership

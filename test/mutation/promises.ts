@@ -80,6 +80,46 @@ export const PROMISES: readonly Cut[] = [
     finds: "expected 'failed' to be 'succeeded'",
   },
   {
+    without: 'A write is stored without the checks of its declaration',
+    file: 'lib/engine/write/checks.ts',
+    edits: [
+      [
+        'if (after && !isUpkeep && !isTransfer) checkTogether(entity, after);',
+        'if (after && isUpkeep && !isTransfer) checkTogether(entity, after);',
+      ],
+    ],
+    test: [
+      'test/lib/engine/write/declared-checks.test.ts',
+      'PATCH > of stays is refused with the message of the check, and changes nothing',
+    ],
+    finds: 'invalid-input',
+  },
+  {
+    without: 'A put without a read is stored without the checks of its declaration',
+    file: 'lib/engine/write/entity-write.ts',
+    edits: [
+      [
+        '!unread?.after || failedChecks(entity, unread.after).length === 0',
+        '!unread?.after || failedChecks(entity, unread.after).length >= 0',
+      ],
+    ],
+    test: [
+      'test/lib/engine/write/declared-checks.test.ts',
+      'PUT > of bookings is refused with the message of the check, and changes nothing',
+    ],
+    finds: 'invalid-input',
+  },
+  {
+    without: 'A patch without a read passes the checks of its declaration by its own fields',
+    file: 'lib/engine/write/entity-write.ts',
+    edits: [['[derived, checks].some(', '[derived, derived ?? checks].some(']],
+    test: [
+      'test/lib/engine/write/declared-checks.test.ts',
+      'a patch that returns nothing of some fields is checked with the stored ones',
+    ],
+    finds: 'isEarly',
+  },
+  {
     without: 'A large delete with If-Match runs after another change',
     file: 'lib/engine/write/large-delete.ts',
     edits: [["ifMatch.trim() !== '*'", 'false']],

@@ -161,6 +161,28 @@ export function withDerived(entity: Entity, values: Values): Values {
   return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
 }
 
+/**
+ * The messages of the checks that an entity with these values fails. Its functions see what every write has read, and no ciphertext or reference
+ * to a blob. Throws `wrong-operation` for a mistake of one.
+ */
+export function failedChecks(entity: Entity, values: Values): string[] {
+  const { checks, decidedFields, referenceFields, attachments, split } = entity;
+  const hidden = [...decidedFields, ...referenceFields, ...Object.keys(attachments), ...Object.values(split).flat()];
+  return Object.entries(checks).flatMap(([message, check]) => {
+    const what = `The check ${JSON.stringify(message)} of ${entity.name}`;
+    const isPassed: unknown = callApp(what, () => check(omit(values, hidden) as never));
+    if (typeof isPassed !== 'boolean')
+      throw new RowkeyError('wrong-operation', `${what} returned neither true nor false.`);
+    return isPassed ? [] : [message];
+  });
+}
+
+/** Throws `invalid-input` for values that fail a check of the declaration, and `wrong-operation` for a mistake of its function. */
+export function checkTogether(entity: Entity, values: Values): void {
+  const failed = failedChecks(entity, values);
+  if (failed.length > 0) throw new RowkeyError('invalid-input', `The entity is not valid: ${failed.join('; ')}.`);
+}
+
 /** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */
 export function validateFields(entity: Entity, given: Values): Values {
   checkFields(given);

@@ -16,6 +16,12 @@ type ByField<Field extends string, Value> = { readonly [Each in Field]?: Value |
   readonly [name: string]: Value | undefined;
 };
 type Compute = (values: Values) => unknown;
+/** A function of the fields of any schema. */
+type Check = (values: never) => boolean;
+/** Functions of the fields of a schema, by their messages. */
+export type ChecksOf<Shape extends z.ZodRawShape> = Readonly<
+  Record<string, (values: z.output<z.ZodObject<Shape>>) => boolean>
+>;
 
 /** What a declaration refers to. The links of a model put entities in its place. */
 interface Unlinked {
@@ -113,6 +119,11 @@ export interface Options<Field extends string = string, Other extends Others = U
    * same fields must give the same value. A random or timed one is a default of the schema.
    */
   readonly defaults?: ByField<Field, Compute>;
+  /**
+   * What the fields of an entity must be together. Each function has the message for a caller whose entity it rejects by `false`, such as
+   * `'to must be after from'`. It gets the fields that callers write, without encrypted and large ones, those of a split and files.
+   */
+  readonly checks?: Readonly<Record<string, Check>>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: ByField<Field, Other['counted']>;
   readonly access: AccessDeclaration<string, string, Other['other']>;
@@ -345,6 +356,17 @@ const ENTITY_OPTIONS = {
     marks: { derived: z.boolean().describe('Computed from other fields; cannot be written') },
   },
   defaults: { accepts: byName.optional(), absent: NONE, notInArchive: true, isComputed: true },
+  checks: {
+    accepts: z
+      .record(
+        z.string(),
+        z.custom<Check>((given) => typeof given === 'function', { error: 'needs a function of the fields' }),
+      )
+      .refine((given) => !('' in given), { error: 'needs a message for each function' })
+      .optional(),
+    absent: NONE,
+    notInArchive: true,
+  },
   counts: {
     accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
     absent: NONE,

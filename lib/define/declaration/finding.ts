@@ -13,6 +13,7 @@ import type { Address } from '../../storage/rows.ts';
  *   wrong-total   a total is not the sum of its contributions
  *   stale-copy    copies of fields of another entity are stale
  *   not-derived   a derived field is not what its function returns
+ *   failed-check  the fields of an entity do not pass a check of the declaration
  *   dangling      a field refers to no entity
  *   lost-list     the blob of a long list is missing
  *   lost-blob     the blob of a large field or an attachment is missing
@@ -32,6 +33,7 @@ export const Finding = z.object({
     'stale-copy',
     'dangling',
     'not-derived',
+    'failed-check',
     'lost-list',
     'lost-blob',
     'unreadable',

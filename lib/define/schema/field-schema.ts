@@ -52,7 +52,7 @@ export function schemaError(what: string, schema: z.ZodType): string | undefined
   if (!(schema instanceof z.ZodObject))
     return `${what} is not an object with fields. Use z.object({…}) without readonly, optional, default or transform.`;
   if (schema._zod.def.checks?.length)
-    return `${what} has a rule of the whole object (refine, superRefine, check). Use rules of single fields.`;
+    return `${what} has a rule of the whole object (refine, superRefine, check). Use rules of single fields, or checks of the declaration.`;
   return undefined;
 }
 

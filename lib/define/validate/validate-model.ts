@@ -225,6 +225,8 @@ function* entityErrors(entity: Entity): Generator<string> {
   for (const [field, [first, second]] of Map.groupBy(both, (one) => one.field))
     if (first && second)
       yield `the field "${field}" is set twice, by ${first.by} and by ${second.by}. Remove it from one of them.`;
+  if (entity.isWrittenByClients && Object.keys(entity.checks).length > 0)
+    yield 'clients may write it straight to storage (access.own), where no checks run. Remove checks, or grant only r.';
   if (entity.isWrittenByClients && !canWriteThroughGrant(entity)) {
     const kept = [...(archive ? ['archive'] : []), ...keptByEngine(entity).map(({ name }) => name)];
     yield `clients may write it straight to storage (access.own), where nothing keeps up ${kept.join(', ')}. Remove those, also in entities that refer to it, or grant only r.`;

@@ -2,6 +2,7 @@ import { busy, type ErrorCode, hasCode, RowkeyError } from '../../base/errors.ts
 import { isSame } from '../../base/is-same.ts';
 import type { Values } from '../../base/values.ts';
 import { groupOfFurtherRow, groupsToRead, listedRows } from '../../define/codec/further-rows.ts';
+import { checkTogether } from '../../define/codec/validation.ts';
 import { type Change, type Live, type Unread, whyClosed } from '../../define/declaration/change.ts';
 import { type Conditions, checkConditions } from '../../define/declaration/conditions.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
@@ -140,6 +141,14 @@ export const CHECKS: readonly Check[] = [
     tells: 'a rule',
     check({ engine, write: { entity, isUpkeep }, current, after, isRepeat }) {
       if (after && !isUpkeep && !isRepeat) engine.guard?.checkAfter(entity.name, after, current?.values);
+    },
+  },
+  {
+    requires: 'the fields pass the checks of the declaration',
+    otherwise: 'invalid-input',
+    tells: 'the messages of the checks that fail',
+    check({ write: { entity, isUpkeep, isTransfer }, after }) {
+      if (after && !isUpkeep && !isTransfer) checkTogether(entity, after);
     },
   },
   {

@@ -6,7 +6,7 @@ import { isObject, mergePatch } from '../../base/merge-patch.ts';
 import { mapValues, omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { isReference, toSnapshot } from '../../define/codec/entity-codec.ts';
 import { withDefaultFields } from '../../define/codec/further-rows.ts';
-import { checkFields, validate, validateFields } from '../../define/codec/validation.ts';
+import { checkFields, failedChecks, validate, validateFields } from '../../define/codec/validation.ts';
 import type { Unread } from '../../define/declaration/change.ts';
 import { type Conditions, singleEtag } from '../../define/declaration/conditions.ts';
 import { type Entity, type EntityChange, hasRowsBeside, isOneRow } from '../../define/declaration/entity.ts';
@@ -51,7 +51,8 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   const { entity, address, position, key, expects, unread, isUpkeep = false, refreshesCopies = false } = write;
   const of = { write, entity, address, position };
   const isRekeyed = entity.formerKey && (await engine.rekey?.phaseOf(engine, entity.name));
-  if (unread && !isRekeyed && isWritable(entity, key, engine.now()))
+  const hasPassed = !unread?.after || failedChecks(entity, unread.after).length === 0;
+  if (unread && hasPassed && !isRekeyed && isWritable(entity, key, engine.now()))
     return { ...of, ...unread, outcome: unread.after ? 'stored' : 'deleted' };
   // The tombstone at the former key is deleted first: with it, a process that is late with its copy would restore the entity.
   if (isRekeyed === 'moving' && write.isDelete) await engine.rekey?.find(engine, entity.name, address);
@@ -272,11 +273,12 @@ function unreadState(
 
 /**
  * The fields of a patch that storage can merge into a row, validated. Undefined if the result depends on the stored fields: a
- * field is removed or derived, an object is merged, the kind decides the fields, a row may be of an earlier version, or clients may have written it.
+ * field is removed or derived, checks compare fields, an object is merged, the kind decides the fields, a row may be of an earlier version, or clients may have written it.
  */
 function mergeable(entity: Entity, key: Values, patch: unknown): Values | undefined {
-  const { union, derived, version, isWrittenByClients } = entity;
-  if (union || version > 1 || Object.keys(derived).length > 0 || isWrittenByClients) return undefined;
+  const { union, derived, checks, version, isWrittenByClients } = entity;
+  const isOfAllFields = [derived, checks].some((functions) => Object.keys(functions).length > 0);
+  if (union || version > 1 || isOfAllFields || isWrittenByClients) return undefined;
   const given = omit(withKey(entity, key, patch), entity.keyFields);
   const values = Object.values(given);
   if (values.length === 0 || values.some((value) => value === null || value === undefined || isObject(value)))

@@ -55,6 +55,7 @@ const MESSAGES = {
   'a field of a rule of a restricted field': notInSchema('mail'),
   'a field of a rule before a change': notInSchema('mail'),
   'a field of a rule after one of several changes': notInSchema('mail'),
+  'a field of a check': "Property 'mail' does not exist on type",
   'a claim of a rule': "Did you mean 'departments'?",
   'the key of a membership': "to parameter of type 'FieldOf<EntityBy",
   'a field of the members': `and 'nmae' does not exist in type '{ readonly department?: Scalar;`,

@@ -43,6 +43,7 @@ type OfEngine =
   | 'movable'
   | 'derived'
   | 'defaults'
+  | 'checks'
   | 'access'
   | 'maxAge'
   | 'sharedTable';

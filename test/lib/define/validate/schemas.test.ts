@@ -29,7 +29,7 @@ testRejections([
     ([title, schema]): Rejected => [
       `a schema that has ${title}`,
       () => withSchema(schema),
-      /^Entity "things": the schema has a rule of the whole object \(refine, superRefine, check\)\. Use rules of single fields/,
+      /^Entity "things": the schema has a rule of the whole object \(refine, superRefine, check\)\. Use rules of single fields, or checks of the declaration/,
     ],
   ),
   ...Object.entries({

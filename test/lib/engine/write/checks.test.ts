@@ -21,6 +21,7 @@ const access = {
   read: ['root', { role: 'user', where: { state: 'shown' }, lists: 'none' }],
   write: ['root', { role: 'user', where: { owner: subject() } }],
 } as const;
+const checks = { 'size must not be 66': ({ size }: { readonly size: number }) => size !== 66 };
 /** Can be closed, because it can move. */
 const pages = defineEntity('pages', {
   schema: schema.extend({ label: z.string() }),
@@ -35,6 +36,7 @@ const pages = defineEntity('pages', {
     },
   },
   access,
+  checks,
 });
 /** Has periods, and is one row, which a caller without rules writes without a read. */
 const days = defineEntity('days', {
@@ -43,6 +45,7 @@ const days = defineEntity('days', {
   key: { partition: '{team}', row: '{at}' },
   period: { per: 'day', field: 'at', keep: 1 },
   access,
+  checks,
 });
 /** Has a second row. */
 const parts = defineEntity('parts', {
@@ -53,6 +56,7 @@ const parts = defineEntity('parts', {
   movable: ['team'],
   archive: { table: 'formerparts' },
   access,
+  checks,
 });
 const model = defineModel({ roles: ['user', 'root'], operatorRole: 'root', entities: [pages, days, parts] });
 
@@ -83,9 +87,10 @@ const CONDITION = 3;
 const CLOSED = 4;
 const BODY = 5;
 const RESULT = 6;
-const PERIOD = 7;
-const HIDDEN = 8;
-const TAKEN = 9;
+const UNCHECKED = 7;
+const PERIOD = 8;
+const HIDDEN = 9;
+const TAKEN = 10;
 
 /** The code and a part of the text that each of them has. */
 const SAYS: readonly (readonly [code: string, text: RegExp])[] = [
@@ -96,6 +101,7 @@ const SAYS: readonly (readonly [code: string, text: RegExp])[] = [
   ['busy', /being deleted, archived or moved/],
   ['invalid-input', /size/],
   ['forbidden', /do not let the caller/],
+  ['invalid-input', /The entity is not valid: size must not be 66\./],
   ['invalid-input', /outside the days/],
   ['not-found', /not found/],
   ['duplicate-key', /already exists/],
@@ -164,11 +170,11 @@ const inTransaction =
   (sent, caller) =>
     send(caller, ['POST', 'transact'], { actions: [{ [sent.kind]: toAction(sent) }] });
 
-const PUT = [MOVING_KEYS, RULED_OUT, CONDITION, CLOSED, BODY, RESULT, PERIOD];
-const PATCH = [MOVING_KEYS, ABSENT, HIDDEN, RULED_OUT, CONDITION, CLOSED, BODY, RESULT, PERIOD];
+const PUT = [MOVING_KEYS, RULED_OUT, CONDITION, CLOSED, BODY, RESULT, UNCHECKED, PERIOD];
+const PATCH = [MOVING_KEYS, ABSENT, HIDDEN, RULED_OUT, CONDITION, CLOSED, BODY, RESULT, UNCHECKED, PERIOD];
 const DELETE = [MOVING_KEYS, ABSENT, HIDDEN, RULED_OUT, CONDITION, CLOSED, PERIOD];
 /** The key is in the body. */
-const CREATE = [BODY, MOVING_KEYS, RESULT, PERIOD, TAKEN];
+const CREATE = [BODY, MOVING_KEYS, RESULT, UNCHECKED, PERIOD, TAKEN];
 const PUT_NEW = CREATE.filter((reason) => reason !== TAKEN);
 const orders: Readonly<Record<string, readonly number[]>> = { create: CREATE, put: PUT, patch: PATCH, delete: DELETE };
 
@@ -216,7 +222,11 @@ async function refuse(door: Send, caller: typeof ann, kind: Sent['kind'], reason
     }))
       await table.updateEntity({ partitionKey: partitionKey ?? '', rowKey: rowKey ?? '', Leaving: 'x' }, 'Merge');
   }
-  const fields = { ...(is(BODY) ? { size: 'large' } : {}), ...(is(RESULT) ? { owner: 'cid' } : {}) };
+  const fields = {
+    ...(is(UNCHECKED) ? { size: 66 } : {}),
+    ...(is(BODY) ? { size: 'large' } : {}),
+    ...(is(RESULT) ? { owner: 'cid' } : {}),
+  };
   const ifMatch = is(CONDITION) ? `W/"datetime'2020-01-01T00%3A00%3A00.0000000Z'"` : undefined;
   try {
     if (is(PERIOD)) now = NOW + 10 * DAY_MS;
@@ -257,7 +267,7 @@ function isImpossible(first: number, later: number): boolean {
 }
 
 describe('a put on a row that the caller may not know of', () => {
-  const HIDDEN_PUT = [MOVING_KEYS, CONDITION, BODY, RESULT, PERIOD];
+  const HIDDEN_PUT = [MOVING_KEYS, CONDITION, BODY, RESULT, UNCHECKED, PERIOD];
 
   test.each(['pages', 'days'] as const)(
     'is refused as if there were no row, and last as a create is: %s',
