@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import {
   defineEntity,
@@ -8,11 +8,11 @@ import {
   type Values,
 } from '../../../../lib/index.ts';
 import { IS_EVERY_CALL, outcomeOf, SMALL, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
-import { faultyHttpClient } from '../../../faulty-http-client.ts';
+import { faultyHttpClient, interruptedHttpClient, requestTo } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import type { Entity } from '../../../kit/define.ts';
 import { type ChangeRecord, type Engine, engineCore, engineRead, engineWrite } from '../../../kit/engine.ts';
-import { expectIndexesToAgree, laterBy, openWorld } from '../../../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, rowsOf } from '../../../world.ts';
 
 /** The life of two small entities with rows of every kind, beside whatever else may happen, before each storage call. */
 
@@ -44,7 +44,19 @@ const { items } = deploy(
     access: { read: [], write: [] },
   }),
 ) as unknown as { readonly items: Entity };
-const world = await openWorld(import.meta.url, [items]);
+const { locks } = deploy(
+  defineEntity('locks', {
+    schema: z.object({ door: z.string(), code: z.string(), spare: z.string() }),
+    table: 'locks',
+    key: { partition: '{door}', row: 'lock' },
+    indexes: {
+      code: interPartitionIndex({ table: 'locksbycode', partition: 'c', row: '{code}', unique: true }),
+      spare: interPartitionIndex({ table: 'locksbyspare', partition: 's', row: '{spare}', unique: true }),
+    },
+    access: { read: [], write: [] },
+  }),
+);
+const world = await openWorld(import.meta.url, [items, locks]);
 /** The claims of others are over at once, as those of processes that have died. */
 const later = (of: Engine): Engine => laterBy(of, () => 2 * of.timing.claimForMs);
 const other = later(world.engine);
@@ -229,4 +241,21 @@ test.each([
     }),
   );
   await expectLeft(left);
+});
+
+test('two writers of one entity that have a claim each do not both fail', async () => {
+  const door = { door: 'front' };
+  await engineWrite.createEntity(world.engine, locks, { ...door, code: '1', spare: '1' });
+  const values = { code: '2', spare: '2' };
+  const patch = (by: Engine) => outcomeOf(engineWrite.patchEntity(by, locks, door, values));
+  let second: Promise<string> | undefined;
+  const isClaim = requestTo('locksbyspare', 'POST');
+  const client = interruptedHttpClient(isClaim, async () => {
+    // It claims what the first one does not have yet, and finds the other row claimed.
+    second = patch(world.engineThrough(faultyHttpClient()));
+    await vi.waitUntil(async () => (await rowsOf(world.storage, 'locksbyspare')).length > 1, { interval: 5 });
+  });
+  expect([await patch(world.engineThrough(client)), await second]).toEqual(['done', 'done']);
+  await world.settle();
+  expect(await expectIndexesToAgree(world.storage, locks)).toEqual([{ ...door, ...values }]);
 });

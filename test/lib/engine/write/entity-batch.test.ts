@@ -12,6 +12,7 @@ import {
 } from '../../../../lib/index.ts';
 import { costOf } from '../../../cost-of.ts';
 import { CRASHES, outcomeOf, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
+import { interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import type { Entity } from '../../../kit/define.ts';
 import { type Engine, engineRead, engineWrite } from '../../../kit/engine.ts';
@@ -451,5 +452,62 @@ describe('an atomic batch', () => {
       },
       { faults: CRASHES, size: 3 },
     );
+  });
+});
+
+describe('the delete of a range', () => {
+  const fill = async (entity: Entity, ids: readonly string[]) => {
+    const a = newPartition();
+    await batch(
+      entity,
+      ids.map((each) => ({ create: { a, id: each, text: `t${each}` } })),
+    );
+    return a;
+  };
+  const idsIn = async (table: string, a: string) =>
+    (await rowsOf(world.storage, table)).filter(({ partitionKey }) => partitionKey === a).map(({ id: each }) => each);
+
+  test('ends at its time limit after a transaction, and goes on from there', async () => {
+    const a = await fill(plains, upTo(150));
+    const whole = { all: true, until: 0 };
+    const first = await engineWrite.deleteRange(world.engine, plains, { a }, whole);
+    expect(first).toEqual({ deleted: 100, failed: [], skipped: 0, next: expect.anything() });
+    expect(await idsIn('plains', a)).toHaveLength(50);
+    const second = await engineWrite.deleteRange(world.engine, plains, { a }, { ...whole, after: first.next });
+    expect(second).toEqual({ deleted: 50, failed: [], skipped: 0, next: undefined });
+    expect(await idsIn('plains', a)).toEqual([]);
+  });
+
+  test('is that between its bounds, each a prefix, or the whole partition', async () => {
+    const a = await fill(plains, ['1', '12', '2', '20', '3']);
+    const options = [{}, { all: true, from: '1' }, { from: '', to: '' }, { all: true, to: '1' }];
+    for (const each of options)
+      await expect(
+        engineWrite.deleteRange(world.engine, plains, { a }, each),
+        `${Object.keys(each)}`,
+      ).rejects.toMatchObject({
+        code: 'invalid-input',
+        field: 'from',
+      });
+    expect(await engineWrite.deleteRange(world.engine, plains, { a }, { from: '2', to: '2' })).toMatchObject({
+      deleted: 2,
+    });
+    expect(await idsIn('plains', a)).toEqual(['1', '12', '3']);
+    expect(await engineWrite.deleteRange(world.engine, plains, { a }, { to: '1' })).toMatchObject({ deleted: 2 });
+    expect(await engineWrite.deleteRange(world.engine, plains, { a }, { from: '1', to: '' })).toMatchObject({
+      deleted: 1,
+    });
+  });
+
+  test.each(['plains', 'copied'])('of %s leaves out what another request has deleted', async (name) => {
+    const entity = name === 'plains' ? plains : copies;
+    const a = await fill(entity, ['1', '2', '3']);
+    const client = interruptedHttpClient(
+      ({ url }) => url.includes('$batch'),
+      () => engineWrite.deleteEntity(world.engine, entity, { a, id: '2' }),
+    );
+    const done = await engineWrite.deleteRange(world.engineThrough(client), entity, { a }, { all: true });
+    expect(done).toEqual({ deleted: 2, failed: [], skipped: 0, next: undefined });
+    expect(await idsIn(name, a)).toEqual([]);
   });
 });
