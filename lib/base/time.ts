@@ -29,3 +29,13 @@ export function isRecent({ since, at }: { readonly since: number; readonly at: n
 export async function backOff(attempt: number, stepMs: number, longestMs: number): Promise<void> {
   await sleep(Math.random() * Math.min(stepMs * attempt, longestMs));
 }
+
+/**
+ * A signal that is aborted in so many milliseconds, or is aborted already: a timer of a process that has slept ends only after what the process
+ * then begins.
+ */
+export function abortIn(milliseconds: number): AbortSignal {
+  return milliseconds > 0
+    ? AbortSignal.timeout(milliseconds)
+    : AbortSignal.abort(new DOMException('The time is over.', 'TimeoutError'));
+}

@@ -213,7 +213,7 @@ export const RULES: readonly Rule[] = [
     row: COMMIT_LIMIT,
     without: 'A writer sends a claim at any time',
     file: ANNOUNCEMENT,
-    edits: [['AbortSignal.timeout(Math.max(0, deadline - engine.now()))', 'AbortSignal.timeout(2 ** 30)']],
+    edits: [['abortIn(deadline - engine.now())', 'AbortSignal.timeout(2 ** 30)']],
     test: [TIME, 'a writer sends no claim after its time limit'],
     finds: 'claim in carsbyplate',
   },
@@ -263,7 +263,7 @@ export const RULES: readonly Rule[] = [
     file: HOLD,
     edits: [
       ['if (now() >= hiddenAt + renewAfterMs) {', 'if (false) {'],
-      ['AbortSignal.timeout(Math.max(0, hiddenAt + timing.settleWithinMs - now()))', 'AbortSignal.timeout(2 ** 30)'],
+      ['abortIn(hiddenAt + timing.settleWithinMs - now())', 'AbortSignal.timeout(2 ** 30)'],
     ],
     test: [TIME, 'a function writes no index entry after its hold'],
     finds: 'left over in ["guestsbyname"',

@@ -39,6 +39,25 @@ test.each([
   await expectAgreement(world);
 });
 
+test('a writer that stalls until its time limit is over sends no claim', async () => {
+  const isIntent = ({ method, url }: PipelineRequest) => method === 'POST' && url.includes('/messages');
+  let sent = 0;
+  const isClaim = requestTo('carsbyplate', 'POST');
+  const counting = {
+    sendRequest(request: PipelineRequest) {
+      if (isClaim(request) && !request.abortSignal?.aborted) sent += 1;
+      return httpClient.sendRequest(request);
+    },
+  };
+  const meanwhile = () => inTime(QUICK.commitWithinMs, world.settle);
+  const through = world.engineThrough(interruptedHttpClient(isIntent, meanwhile, 'after', counting), QUICK);
+  await expect(engineWrite.createEntity(through, cars, newCar())).rejects.toMatchObject({
+    code: 'storage-unavailable',
+  });
+  expect(sent).toBe(0);
+  await expectAgreement(world);
+});
+
 test('a writer writes no index entry after its time limit', async () => {
   const guest = newGuest();
   await engineWrite.createEntity(world.engine, guests, guest);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { busy, isOutcomeUnknown } from '../../base/errors.ts';
-import { MINUTE_MS } from '../../base/time.ts';
+import { abortIn, MINUTE_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { deleteMessage, hideMessage, type SentMessage, sendMessage, sendMessageOnce } from '../../storage/messages.ts';
 import type { Engine } from '../engine.ts';
@@ -183,7 +183,7 @@ export async function holdWork(engine: Engine, message: Message): Promise<HeldWo
         });
         await renewal;
       }
-      return AbortSignal.timeout(Math.max(0, hiddenAt + timing.settleWithinMs - now()));
+      return abortIn(hiddenAt + timing.settleWithinMs - now());
     },
     async release() {
       // A reminder that stays becomes visible in a minute and finds nothing to do.

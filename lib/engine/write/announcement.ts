@@ -1,6 +1,7 @@
 import pMap from 'p-map';
 import { busy, isOutcomeUnknown } from '../../base/errors.ts';
 import { isSame } from '../../base/is-same.ts';
+import { abortIn } from '../../base/time.ts';
 import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { remoteIndexOf } from '../../define/places/index-entries.ts';
 import { deleteMessage, MAX_MESSAGE_BYTES, type SentMessage, sendMessage } from '../../storage/messages.ts';
@@ -99,7 +100,7 @@ function toDependents(dependents: readonly FollowUp[]) {
 export async function claimAll(write: Announced): Promise<Row[]> {
   const { engine, plan, writeId, abandoned, deadline } = write;
   // No reconciler would release a claim that lands after the intent became visible.
-  const signal = AbortSignal.timeout(Math.max(0, deadline - engine.now()));
+  const signal = abortIn(deadline - engine.now());
   let unclaimed: { readonly why: unknown } | undefined;
   const outcomes = await pMap(
     plan.claims,
