@@ -73,7 +73,7 @@ const logs = (term: Term, field: string, { action, lists }: { action: string; li
           ? ['root']
           : {
               create: action === 'create' ? rule : ['user'],
-              update: action === 'update' ? rule : ['user'],
+              update: action === 'update' ? rule : action === 'pair' ? { before: rule, after: rule } : ['user'],
               delete: action === 'delete' ? rule : ['user'],
             },
       ...(action === 'set' ? { set: { [field]: term } } : {}),
@@ -185,7 +185,7 @@ test('a random rule is refused by the model, or no request fails', { tags: ['slo
     fc.asyncProperty(
       made,
       fc.constantFrom(...FIELDS),
-      fc.constantFrom('read', 'read', 'create', 'update', 'delete', 'set', 'field'),
+      fc.constantFrom('read', 'read', 'create', 'update', 'pair', 'delete', 'set', 'field'),
       fc.constantFrom('bounded' as const, 'filtered' as const, 'filtered' as const),
       async (term, field, action, lists) => {
         const model = modelWith(term, field, action, lists);
