@@ -101,13 +101,17 @@ export function createHistory(): History {
   function readOperation(
     entity: Entity,
     values: Values | undefined,
-    { nth, begun, ended, what }: { nth: number; begun: number; ended: number; what: string },
+    { nth, begun, ended, what }: { nth: number; begun: number; ended: number; what: 'read' | 'list' },
   ): KeyOperation {
     const found = values && project(entity, values);
     const text = `${nth}. ${what}: ${JSON.stringify(values)}`;
-    const apply = (state: State) => {
-      const agrees = state === 'any' || (found ? nameState(state) === nameState(found) : state === 'none');
-      return agrees ? { state: state === 'any' ? (found ?? 'none') : state } : undefined;
+    // A list leaves out large fields.
+    const hidden = what === 'list' ? entity.large : [];
+    const shown = (state: State) => nameState(typeof state === 'object' ? baseValues.omit(state, hidden) : state);
+    const apply = (state: State): { readonly state: State } | undefined => {
+      if (state === 'any') return { state: found && hidden.length > 0 ? state : (found ?? 'none') };
+      const agrees = found ? shown(state) === shown(found) : state === 'none';
+      return agrees ? { state } : undefined;
     };
     return { nth, begun, ended, isOptional: false, apply, text };
   }
