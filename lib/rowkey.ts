@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { requireUnblocked } from './access/blocked.ts';
 import { type Authenticate, createAuthenticator } from './access/token.ts';
 import type { Execute } from './api/app-operation.ts';
 import type { Entities } from './api/entity-types.ts';
@@ -65,7 +66,7 @@ export interface Rowkey<All extends Entities = Entities, Own extends Operations 
   readonly model: AnyModel<All, Own>;
   /** Reads and writes the entities of the model in process, typed by their declarations and without access rules but those of `as`. */
   readonly store: UnlimitedStore<All, Own>;
-  /** Returns the caller whose token the `Authorization` header carries; without a header, a visitor if the model has `anyone`. Throws `unauthenticated`. */
+  /** Returns the caller whose token the `Authorization` header carries; without a header, a visitor if the model has `anyone`. Throws `unauthenticated`, and `forbidden` for a user who is blocked. */
   readonly authenticate: Authenticate;
   /**
    * Creates the handler of your own HTTP function. The caller needs one of the roles, and errors are returned as problems,
@@ -227,14 +228,19 @@ function createRuntime(
 
   const audit = once(() => createAuditLog(engine()));
   const signer = once(() => tableSasSigner(storage()));
-  const authenticate = once(() => createAuthenticator(requireSettings().auth, model));
+  const verifyToken = once(() => createAuthenticator(requireSettings().auth, model));
+  const authenticate: Authenticate = async (authorization) => {
+    const caller = await verifyToken()(authorization);
+    if (model.blocksUsers) await requireUnblocked(engine(), caller);
+    return caller;
+  };
   const app = once(() => ({
     engine: engine(),
     entities,
     operatorRole: model.operatorRole,
     limits: model.limits,
     signer,
-    authenticate: authenticate(),
+    authenticate,
     trustedProxies: requireSettings().trustedProxies ?? 0,
     audit: audit(),
     ready: readyEngine,
@@ -247,7 +253,7 @@ function createRuntime(
     const { keys: keysAt, console: consoleSettings } = requireSettings();
     if (consoleSettings) checkConsoleSettings(consoleSettings);
     storage();
-    authenticate();
+    verifyToken();
     const secret = entities.find(({ encrypted }) => encrypted.length > 0);
     if (secret && !keysAt)
       throw new RowkeyError(
@@ -281,7 +287,7 @@ function createRuntime(
     warmedUp = Promise.allSettled([created])
       .then(() => Promise.allSettled([findMissingOnce(), guardOnce()]))
       .then(look);
-    void authenticate().prefetchKeys();
+    void verifyToken().prefetchKeys();
   }
 
   async function createMissing(): Promise<void> {

@@ -41,6 +41,11 @@ interface PlainOptions {
    */
   readonly queueParts?: number;
   /**
+   * True lets operators block a user whose token is still valid. Each process then reads the list of blocked users every 10 seconds in which it has
+   * requests. By default false.
+   */
+  readonly blocksUsers?: boolean;
+  /**
    * How often a timer compares all rows with each other and repairs what loses no value, by default weekly. What the engine promises does not
    * depend on it: it finds rows that were changed by hand, restored or written by clients.
    */
@@ -107,6 +112,7 @@ const ModelOptions = optionsOf({
   rulesMaxAge: z.int().min(1).max(3_600).default(RULES_MAX_AGE_S),
   maxStorageRequests: z.int().min(2).optional(),
   queueParts: z.int().min(1).max(MAX_QUEUE_PARTS).default(1),
+  blocksUsers: z.boolean().default(false),
   consistencyCheck: z.enum(['weekly', 'monthly', 'never']).default('weekly'),
   containerAccounts: z.record(z.string(), z.string()).default({}),
   placement: z.record(z.string(), PlacementOptions).default({}),

@@ -33,6 +33,8 @@ export const ChangeRecord = z.object({
     'grant',
     'revoke',
     'restore',
+    'block',
+    'unblock',
   ]),
   entity: z.string(),
   table: z.string(),
@@ -45,7 +47,7 @@ export const ChangeRecord = z.object({
   /** The permissions of a grant and its expiry. Its signature is never recorded. */
   permissions: z.string().optional(),
   until: z.iso.datetime().optional(),
-  /** The identity whose grants are revoked or restored. */
+  /** The identity whose grants are revoked or restored, or who is blocked or unblocked. */
   subject: z.string().optional(),
   /** Set if the outcome is unknown. */
   outcome: z.literal('unknown').optional(),

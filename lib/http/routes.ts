@@ -19,6 +19,7 @@ import { operatorRoutes } from './routes/operator-routes.ts';
 import { queryRoute } from './routes/query-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
 import { transactRoute } from './routes/transact-route.ts';
+import { userRoutes } from './routes/user-routes.ts';
 import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
 
 /**
@@ -44,6 +45,7 @@ export function createRoutes(model: LinkedModel): Route[] {
   const upkeep = { operatorRole, entities };
   const operationRoutes: Route[] = [
     ...operatorRoutes(entities, operatorRole),
+    ...(model.blocksUsers ? userRoutes(operatorRole) : []),
     ...(entities.some(issuesGrants) ? revocationRoutes(operatorRole) : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes(operatorRole) : []),
     ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity, operatorRole)])),

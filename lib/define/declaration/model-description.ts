@@ -50,6 +50,7 @@ const OperationDescription = z.object({
 export const ModelDescription = z.object({
   roles: z.array(z.string()),
   operatorRole: z.string(),
+  blocksUsers: z.literal(true).optional().describe('Set if operators may block a user'),
   entities: z.record(z.string(), EntityDescription),
   operations: z.record(z.string(), OperationDescription).optional().describe('What the app does beside its entities'),
 });

@@ -32,7 +32,7 @@ export function modelRoute(model: LinkedModel): Route {
   };
 }
 
-export function describeModel({ list, operations, roles, operatorRole }: LinkedModel): ModelDescription {
+export function describeModel({ list, operations, roles, operatorRole, blocksUsers }: LinkedModel): ModelDescription {
   const archived = new Map(list.flatMap((entity) => (entity.archive ? [[entity.archive, entity.name]] : [])));
   const entities = withArchives(list).map((entity) => {
     const archiveOf = archived.get(entity);
@@ -44,6 +44,7 @@ export function describeModel({ list, operations, roles, operatorRole }: LinkedM
   return {
     roles: [...roles],
     operatorRole,
+    ...(blocksUsers ? { blocksUsers } : {}),
     entities: Object.fromEntries(entities),
     ...(Object.keys(described).length > 0 ? { operations: described } : {}),
   };

@@ -20,6 +20,7 @@ export interface Entity extends EntityDescription {
 export interface Model {
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  readonly blocksUsers: boolean;
   readonly entities: ReadonlyMap<string, Entity>;
 }
 
@@ -29,9 +30,9 @@ export interface Roles {
   readonly roles: readonly string[];
 }
 
-export function toModel({ roles, operatorRole, entities }: ModelDescription): Model {
+export function toModel({ roles, operatorRole, blocksUsers = false, entities }: ModelDescription): Model {
   const named = Object.entries(entities).map(([name, entity]) => [name, { name, ...entity }] as const);
-  return { roles, operatorRole, entities: new Map(named) };
+  return { roles, operatorRole, blocksUsers, entities: new Map(named) };
 }
 
 const shares = (allowed: readonly string[], { roles }: Roles) => allowed.some((role) => roles.includes(role));

@@ -11,3 +11,4 @@ export { ModelPage } from './model-page.tsx';
 export { PeriodsPage } from './periods-page.tsx';
 export { QueuesPage } from './queues-page.tsx';
 export { UsagePage } from './usage-page.tsx';
+export { UsersPage } from './users-page.tsx';
