@@ -30,9 +30,9 @@ export interface Roles {
   readonly roles: readonly string[];
 }
 
-export function toModel({ roles, operatorRole, blocksUsers = false, entities }: ModelDescription): Model {
+export function toModel({ roles, operatorRole, blocksUsers, entities }: ModelDescription): Model {
   const named = Object.entries(entities).map(([name, entity]) => [name, { name, ...entity }] as const);
-  return { roles, operatorRole, blocksUsers, entities: new Map(named) };
+  return { roles, operatorRole, blocksUsers: blocksUsers === true, entities: new Map(named) };
 }
 
 const shares = (allowed: readonly string[], { roles }: Roles) => allowed.some((role) => roles.includes(role));
