@@ -13,8 +13,8 @@ const alone = defineModel({
 
 /** Bytes, and bytes on the wire. */
 test.each([
-  ['all example packs', httpDoor.createRoutes(model), 333_000, 31_300],
-  ['this pack', httpDoor.createRoutes(alone), 223_000, 23_900],
+  ['all example packs', httpDoor.createRoutes(model), 334_000, 31_600],
+  ['this pack', httpDoor.createRoutes(alone), 224_500, 24_200],
 ] as const)(
   'the description of the API of %s has a bounded size',
   { tags: ['slow'] },
@@ -27,7 +27,7 @@ test.each([
   },
 );
 
-test('the description of each tag has at most 78 kB', { tags: ['slow'] }, () => {
+test('the description of each tag has at most 80 kB', { tags: ['slow'] }, () => {
   const routes = httpDoor.createRoutes(model);
   const sizes = [...new Set(routes.map(httpDoor.tagOf))].map((tag) => {
     return [
@@ -36,5 +36,5 @@ test('the description of each tag has at most 78 kB', { tags: ['slow'] }, () => 
     ] as const;
   });
   expect(sizes.length).toBeGreaterThan(10);
-  expect(sizes.filter(([, bytes]) => bytes > 78_000)).toEqual([]);
+  expect(sizes.filter(([, bytes]) => bytes > 80_000)).toEqual([]);
 });

@@ -42,7 +42,7 @@ const ActionExplanation = z.object({
       role: z.string(),
       transition: TransitionSide.optional(),
       hasRole: z.boolean().describe('False if the caller has not the role, so that no term is compared'),
-      allows: z.boolean().describe('False for the rows after a transition, with which the row is not compared'),
+      allows: z.boolean(),
       terms: z.array(
         TermExplanation.extend({
           holds: z.boolean().optional(),

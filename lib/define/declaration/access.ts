@@ -210,8 +210,11 @@ export const AccessOptions = optionsOf({
 } satisfies OptionsOf<AccessDeclaration>);
 
 export const TransitionSide = z
-  .object({ number: z.int(), side: z.enum(['before', 'after']) })
-  .describe('The rows before or after an update. It is allowed if an alternative of each side of one number holds');
+  .object({
+    number: z.int().describe('An update is allowed if an alternative of each side of one number holds'),
+    side: z.enum(['before', 'after']),
+  })
+  .meta({ title: 'transition-side' });
 
 const AlternativeDescription = z.object({
   role: z.string(),
