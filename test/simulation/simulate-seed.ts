@@ -22,7 +22,7 @@ import type { Plan } from './plan.ts';
 import { createRulesOracle } from './rules-oracle.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
-import { createNetwork, type Network, NO_FAULTS } from './world/network.ts';
+import { createNetwork, type Network, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
 import { startTimerTriggers } from './world/timer-triggers.ts';
 import { createToken, KEYS } from './world/tokens.ts';
 import {
@@ -469,7 +469,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
     if (problems.length === 0 && plan.isInjured) problems.push(...(await injure(reader)));
-    return hasLeftCopies ? problems.filter((problem) => !/ has a row of /.test(problem)) : problems;
+    return hasLeftCopies || situations.has(OPENED_AGAIN)
+      ? problems.filter((problem) => !/ has a row of /.test(problem))
+      : problems;
   }
 
   return {

@@ -7,6 +7,7 @@ import {
   RestError,
 } from '@azure/core-rest-pipeline';
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
+import { baseValues } from '../../kit/base.ts';
 import type { Chance } from './chance.ts';
 import { currentChance, elapsed, runIn, trueTime, type VirtualProcess, VirtualTimer, wait } from './virtual-world.ts';
 
@@ -112,6 +113,11 @@ const MOST_HELD_MS = 8_000;
 const TRAP_FOR_MS = 90_000;
 const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
 
+/** The row that says which slots an account owns. */
+const OWNED = `system(PartitionKey='${baseValues.SYSTEM_PARTITIONS.slots}',RowKey='${baseValues.SYSTEM_ROWS.owned}')`;
+/** After a mover that failed, a writer lets a slot stay where it is: what was copied of it stays too. */
+export const OPENED_AGAIN = 'slot opened by a writer';
+
 export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkOptions): Network {
   const memories = accounts.map((account, index) => {
     const origins = { table: originOf(index, 1), queue: originOf(index, 2), blob: originOf(index, 3) };
@@ -182,6 +188,7 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
     const behind = isBehindOther ? (chance.isTrue(0.5) ? 'operator' : 'any') : undefined;
     const say = (what: string) => log(`${elapsed().toFixed(3)} ${process.name} #${id} ${what}`);
     say(`${request.method} ${request.url} ${describe(request)}${fate ? ` (${fate})` : ''}`);
+    if (request.method === 'PUT' && request.url.includes(OWNED) && !isOperator(process)) notice(OPENED_AGAIN);
     if (trap?.end === 'dies before') {
       kill(process);
       return new Promise(() => undefined);
