@@ -20,6 +20,28 @@ test('shows the problem of the API at its field', async () => {
   expect(await alert.textContent()).toContain('email');
 });
 
+test('shows the message of a check of several fields beside the form, which stays as it is', async () => {
+  const page = await openRow();
+  const detail = 'The entity is not valid: to must be after from.';
+  // The API as it is for a model whose employees have the check.
+  await page.route('**/api/employees/**', async (route) => {
+    if (route.request().method() !== 'PATCH') return route.continue();
+    const json = {
+      type: '/api/problems#invalid-input',
+      title: 'Validation failed',
+      status: 400,
+      detail,
+      code: 'invalid-input',
+    };
+    return route.fulfill({ status: 400, contentType: 'application/problem+json', json });
+  });
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('jobTitle').fill('Buyer');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('alert').getByText(detail).waitFor();
+  expect(await page.getByLabel('jobTitle').inputValue()).toBe('Buyer');
+});
+
 test('refuses an undo that would overwrite another change', async () => {
   const page = await openRow();
   await page.getByRole('button', { name: 'Edit' }).click();
