@@ -48,8 +48,8 @@ async function open(email: string, viewport: { width: number; height: number }) 
   page.on('pageerror', (error) => complaints.push(String(error)));
   await page.goto(origin);
   await page.getByRole('button', { name: 'Sign in' }).click();
-  await page.getByRole('textbox', { name: /^Email/ }).fill(email);
-  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByLabel('Your email address').fill(email);
+  await page.getByRole('button', { name: 'Create an account' }).click();
   await page.waitForURL(`${origin}/`);
   return { page, complaints };
 }

@@ -22,6 +22,8 @@ const STYLE = `
 body { margin: 0; display: grid; place-items: center; min-height: 100vh; background: light-dark(#f4f5f7, #14171c); color: light-dark(#1c2430, #e6e9ee); }
 main { box-sizing: border-box; width: min(26rem, 100%); padding: 1.5rem; background: light-dark(#fff, #1d222a); border: 1px solid light-dark(#d5d9e0, #343b47); border-radius: .75rem; }
 h1 { margin: 0; font-size: 1.35rem; }
+h2 { margin: 1.5rem 0 .75rem; font-size: 1.05rem; }
+form > p { margin: .5rem 0 0; font-size: .9rem; }
 p { margin: .25rem 0 1rem; color: light-dark(#4a5463, #aab3c0); }
 fieldset { margin: 0 0 1rem; padding: .5rem .75rem .75rem; border: 1px solid light-dark(#d5d9e0, #343b47); border-radius: .5rem; }
 fieldset label { display: flex; gap: .5rem; align-items: center; padding: .15rem 0; }
@@ -53,6 +55,7 @@ export function formatLoginPage({ request, roles = [], signedIn, problem, person
 <h1>Sign in for development</h1>
 <p>${request ? 'Choose who you are, and only the roles that this person has. There is no password: this page runs on this machine only.' : 'This page runs on this machine only.'}</p>
 ${problem ? `<p class="problem" role="alert">${escapeHtml(problem)}</p>` : ''}
+${request && signedIn !== undefined ? formatAccountForm(request, signedIn, person) : ''}
 ${request ? formatForm(request, { roles, signedIn }, person) : ''}
 </main>
 </body>
@@ -61,20 +64,37 @@ ${request ? formatForm(request, { roles, signedIn }, person) : ''}
   return { html, policy };
 }
 
+function formatHidden(request: NonNullable<LoginPage['request']>): string {
+  const hidden = Object.entries(request).map(
+    ([name, value = '']) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`,
+  );
+  return hidden.join('\n');
+}
+
+/** Whoever comes by itself has no role of the model by name. The address is the account: the same one signs in again. */
+function formatAccountForm(request: NonNullable<LoginPage['request']>, signedIn: string, person?: Person): string {
+  const email = person?.roles.length === 0 ? person.email : undefined;
+  return `<form method="post" action="/authorize">
+${formatHidden(request)}
+<label class="field">Your email address
+<input type="email" name="email" autocomplete="email" required value="${escapeHtml(email ?? '')}"></label>
+<button>${email === undefined ? 'Create an account' : 'Continue'}</button>
+<p>As everybody who signs up: the app gives you the role ${escapeHtml(signedIn)}. The same address is the same account.</p>
+</form>
+<h2>Or choose roles</h2>`;
+}
+
 function formatForm(
   request: NonNullable<LoginPage['request']>,
   { roles, signedIn }: { readonly roles: readonly string[]; readonly signedIn: string | undefined },
   { roles: chosen, email, subject }: Person = { roles: [], email: undefined, subject: undefined },
 ) {
-  const hidden = Object.entries(request).map(
-    ([name, value = '']) => `<input type="hidden" name="${name}" value="${escapeHtml(value)}">`,
-  );
   const choices = roles.map(
     (role) =>
       `<label><input type="checkbox" name="role" value="${escapeHtml(role)}"${chosen.includes(role) ? ' checked' : ''}> ${escapeHtml(role)}</label>`,
   );
   return `<form method="post" action="/authorize">
-${hidden.join('\n')}
+${formatHidden(request)}
 <fieldset><legend>Roles${signedIn === undefined ? '' : ` (none: ${escapeHtml(signedIn)})`}</legend>
 ${choices.join('\n')}
 </fieldset>

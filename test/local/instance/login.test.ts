@@ -122,6 +122,12 @@ test('a person without a role needs a name where the model has a role for all wh
         redirect: 'manual',
         body: new URLSearchParams({ ...valid, ...person }),
       });
+    const page = await (await fetch(`${open.issuer}/authorize?${new URLSearchParams(valid)}`)).text();
+    expect(page).toContain('<button>Create an account</button>');
+    const known = await choose({ email: 'ann@contoso.com' });
+    const cookie = known.headers.get('set-cookie')?.split(';')[0] ?? '';
+    const again = await fetch(`${open.issuer}/authorize?${new URLSearchParams(valid)}`, { headers: { cookie } });
+    expect(await again.text()).toMatch(/value="ann@contoso.com"><\/label>\n<button>Continue<\/button>/);
     const nobody = await choose({});
     expect([nobody.status, await nobody.text()]).toEqual([400, expect.stringContaining('or choose a role')]);
     expect((await choose({ role: 'reader' })).status).toBe(303);
