@@ -122,6 +122,7 @@ export const model = defineModel({
   roles: ['user', 'operator'],
   operatorRole: 'operator',
   signedIn: 'user',
+  blocksUsers: true,
   entities: [groups, members, invitations, expenses],
   operations: [join],
 });
