@@ -182,8 +182,9 @@ function nextValues({ write, current, isRefused }: CheckedWrite): Promise<Values
  */
 async function isRepeat(checked: CheckedWrite): Promise<boolean> {
   const { engine, write, current } = checked;
-  const { entity, isDelete } = write;
-  if (!current || isDelete || !engine.guard?.canHaveLeft(entity.name, current.values)) return false;
+  const { entity, store } = write;
+  // The write of a file stores the file to find the values. A file is in no rule, so its repetition begins from the row as the first one does.
+  if (!current || !store || !engine.guard?.canHaveLeft(entity.name, current.values)) return false;
   const toText = (values: Values) => toPlain(engine, entity, values, () => undefined);
   try {
     const after = await nextValues(checked);
