@@ -1,5 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
+import { PATIENCE_MS } from '../../patience.ts';
 import {
   clientOf,
   FIELDS,
@@ -522,7 +523,7 @@ describe('tokens', () => {
       { token: () => user },
     );
     const slow = client.departments.get({ department: 'Sales' });
-    await vi.waitUntil(() => sent.length === 1);
+    await vi.waitUntil(() => sent.length === 1, PATIENCE_MS);
     user = after;
     expect((await client.departments.get({ department: 'Other' }))?.values.department).toBe('of the second');
     arrives.resolve();

@@ -11,6 +11,7 @@ import {
   storageSlots,
   storageTables,
 } from '../../kit/storage.ts';
+import { PATIENCE_MS } from '../../patience.ts';
 import { createAccounts, NAMES, provisionAccounts, RESOURCES, TABLE } from './several-accounts.ts';
 
 const insert = (storage: Storage, partition: string, row = 'r') =>
@@ -153,7 +154,7 @@ test.each(['callers', 'background'] as const)(
     const order: string[] = [];
     // More than the background work that is allowed at first.
     const slow = Array.from({ length: 20 }, () => run(() => read('second').then(() => order.push('second'))));
-    await vi.waitUntil(() => waiting >= 8);
+    await vi.waitUntil(() => waiting >= 8, PATIENCE_MS);
     for (const name of ['first', 'third']) await run(() => read(name).then(() => order.push(name)));
     held.resolve();
     await Promise.all(slow);
@@ -178,7 +179,7 @@ test('fails instead of waiting for an account that has responded to no request f
     return execute();
   };
   const first = read();
-  await vi.waitUntil(() => sent === 1);
+  await vi.waitUntil(() => sent === 1, PATIENCE_MS);
   const now = performance.now();
   const spy = vi.spyOn(performance, 'now').mockReturnValue(now + 10_500);
   await expect(read()).rejects.toThrow('the account second does not respond');

@@ -2,6 +2,7 @@ import { expect, test, vi } from 'vitest';
 import { deleteFences, listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
 import type { Internal } from '../../kit/internal.ts';
 import { type Action, type Storage, storageRows, storageSlots } from '../../kit/storage.ts';
+import { PATIENCE_MS } from '../../patience.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
 import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './several-accounts.ts';
 
@@ -248,8 +249,12 @@ test('does not write again what may have been written before the seal', async ()
   const { etag = '' } = (await storageRows.readRow(storage, { ...AT, row: 'a' })) ?? {};
   const writing = write(losing, { kind: 'merge', row: 'a', properties: { Value: 2 }, etag });
   const failed = expect(writing).rejects.toMatchObject({ code: 'storage-unavailable' });
-  await vi.waitFor(async () =>
-    expect((await storageRows.readRow(accountNamed(storage, 'first'), { ...AT, row: 'a' }))?.properties.Value).toBe(2),
+  await vi.waitFor(
+    async () =>
+      expect((await storageRows.readRow(accountNamed(storage, 'first'), { ...AT, row: 'a' }))?.properties.Value).toBe(
+        2,
+      ),
+    PATIENCE_MS,
   );
   await set(storage, 'first', 'draining');
   await sealPartition(accountNamed(storage, 'first'), MOVE, AT);

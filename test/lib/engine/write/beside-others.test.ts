@@ -12,6 +12,7 @@ import { faultyHttpClient, interruptedHttpClient, requestTo } from '../../../fau
 import { deploy } from '../../../fixtures/deploy.ts';
 import type { Entity } from '../../../kit/define.ts';
 import { type ChangeRecord, type Engine, engineCore, engineRead, engineWrite } from '../../../kit/engine.ts';
+import { PATIENCE_MS } from '../../../patience.ts';
 import { expectIndexesToAgree, laterBy, openWorld, rowsOf } from '../../../world.ts';
 
 /** The life of two small entities with rows of every kind, beside whatever else may happen, before each storage call. */
@@ -253,7 +254,10 @@ test('two writers of one entity that have a claim each do not both fail', async 
   const client = interruptedHttpClient(isClaim, async () => {
     // It claims what the first one does not have yet, and finds the other row claimed.
     second = patch(world.engineThrough(faultyHttpClient()));
-    await vi.waitUntil(async () => (await rowsOf(world.storage, 'locksbyspare')).length > 1, { interval: 5 });
+    await vi.waitUntil(async () => (await rowsOf(world.storage, 'locksbyspare')).length > 1, {
+      interval: 5,
+      timeout: PATIENCE_MS,
+    });
   });
   expect([await patch(world.engineThrough(client)), await second]).toEqual(['done', 'done']);
   await world.settle();

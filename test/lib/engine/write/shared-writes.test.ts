@@ -3,6 +3,7 @@ import { createSharedWrites, type SharedWriter } from '../../../../lib/engine/wr
 import { baseValues } from '../../../kit/base.ts';
 import type { Internal } from '../../../kit/internal.ts';
 import { type Storage, storageAccounts } from '../../../kit/storage.ts';
+import { PATIENCE_MS } from '../../../patience.ts';
 
 interface Request {
   readonly id: string;
@@ -103,7 +104,7 @@ test('tells all requests of a batch of a conflict, and waits before the next wri
   await end(false);
   expect(await outcomes[0]).toBe(false);
   expect(batches).toHaveLength(1);
-  await vi.waitFor(() => expect(batches).toHaveLength(2));
+  await vi.waitFor(() => expect(batches).toHaveLength(2), PATIENCE_MS);
   const more = submit(storage, 'row', request('five'));
   await end(true);
   expect(await Promise.all(outcomes)).toEqual([false, true, true, true]);
