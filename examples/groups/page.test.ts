@@ -41,12 +41,13 @@ afterAll(() => {
 });
 
 /** Opens the page and signs in as this user. */
-async function open(email: string, viewport: { width: number; height: number }) {
+async function open(email: string, viewport: { width: number; height: number }, at = origin) {
   const page = await (await browser().newContext({ viewport })).newPage();
   const complaints: string[] = [];
   page.on('console', (message) => complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(String(error)));
-  await page.goto(origin);
+  await page.goto(at);
+  if (at !== origin) await page.getByText('You are invited: sign in, or create an account, to join.').waitFor();
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByLabel('Your email address').fill(email);
   await page.getByRole('button', { name: 'Create an account' }).click();
@@ -77,12 +78,11 @@ test('two people share expenses, on a phone and on a desktop', async () => {
     .poll(() => itemsOf(ann.page, 'expenses'))
     .toEqual(['Rent: 600.00 by ann@contoso.com, final Open receipt']);
   await ann.page.getByRole('button', { name: 'Invite' }).click();
-  const code = ann.page.getByLabel('Code to send');
-  await expect.poll(() => code.inputValue()).toMatch(/^[\da-f-]{36}$/);
+  const link = ann.page.getByLabel('Link to send');
+  await expect.poll(() => link.inputValue()).toMatch(/\/\?join=[\da-f-]{36}$/);
 
-  const bob = await open('bob@contoso.com', { width: 390, height: 844 });
-  await bob.page.getByPlaceholder('Code of an invitation').fill(await code.inputValue());
-  await bob.page.getByRole('button', { name: 'Join' }).click();
+  // Bob has no account yet, and joins on his way through the sign-up.
+  const bob = await open('bob@contoso.com', { width: 390, height: 844 }, await link.inputValue());
   await expect
     .poll(() => itemsOf(bob.page, 'balances'))
     .toEqual(['ann@contoso.com: 300.00', 'bob@contoso.com: -300.00']);

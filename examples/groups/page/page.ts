@@ -8,6 +8,9 @@ const url = `${document.body.dataset.api}/api`;
 const session = await openSession({ url });
 const client = createClient<typeof model>({ url, token: session.token });
 let me: Me;
+// The link of an invitation outlives the way through the sign-up, of which the address of this page comes back alone.
+const invited = new URLSearchParams(location.search).get('join');
+if (invited) sessionStorage.setItem('join', invited);
 
 /** Does something and shows the group, or why it failed. */
 async function run(act: () => Promise<unknown> = async () => undefined): Promise<void> {
@@ -70,7 +73,7 @@ const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
   },
   async invite() {
     const { values } = await client.invitations.create({ groupId: find('#groups').value });
-    find('#invite input').defaultValue = values.code;
+    find('#invite input').defaultValue = `${location.origin}${location.pathname}?join=${values.code}`;
   },
 };
 document.onsubmit = (event) => {
@@ -83,4 +86,12 @@ find('#sign').textContent = session.isSignedIn ? 'Sign out' : 'Sign in';
 find('#sign').onclick = session.isSignedIn ? session.signOut : session.signIn;
 find('#sign').disabled = false;
 find('#app').hidden = !session.isSignedIn;
-if (session.isSignedIn) run();
+const code = sessionStorage.getItem('join');
+if (code && !session.isSignedIn)
+  find('#problem').textContent = 'You are invited: sign in, or create an account, to join.';
+if (session.isSignedIn) sessionStorage.removeItem('join');
+if (session.isSignedIn)
+  run(async () => {
+    if (!code) return;
+    location.hash = (await client.operations.join({ code })).groupId;
+  });
