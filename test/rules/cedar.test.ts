@@ -111,6 +111,8 @@ const OPEN: Plan = {
   isOwnerSet: false,
   isMovable: false,
   isDerived: false,
+  isRootSteward: false,
+  isLeadVisitor: false,
   tasks: allRules,
   notes: allRules,
 };

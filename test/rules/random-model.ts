@@ -61,6 +61,10 @@ export interface Plan {
   readonly isMovable: boolean;
   /** True if tasks and notes have a derived field. An entity with one is never written without a read. */
   readonly isDerived: boolean;
+  /** True if the root is a steward, whom no rule names. */
+  readonly isRootSteward: boolean;
+  /** True if a lead is a visitor, whom no term of an identity concerns. */
+  readonly isLeadVisitor: boolean;
   readonly tasks: Rules;
   readonly notes: Rules;
 }
@@ -179,11 +183,25 @@ const INDEXES = [
 ];
 const TOTALS = ['team', 'owner', 'month', 'rank'];
 
+const IDENTITIES: readonly Term['is'][] = ['subject', 'claim', 'own', 'member'];
+
+/** The rules of a lead without terms of an identity. */
+function withoutIdentity(given: Rules): Rules {
+  return mapRules(given, (one) => {
+    if (one.role !== 'lead') return one;
+    const where = Object.entries(one.where).filter(([, { is: of }]) => !IDENTITIES.includes(of));
+    return { ...one, where: Object.fromEntries(where) };
+  });
+}
+
 function withoutZone(given: Rules): Rules {
-  const without = (one: Given): Given => {
+  return mapRules(given, (one) => {
     const { zone: _, ...where } = one.where;
     return { ...one, where };
-  };
+  });
+}
+
+function mapRules(given: Rules, without: (one: Given) => Given): Rules {
   const { read, create, update, delete: remove, transitions = [] } = given;
   return {
     transitions: transitions.map(({ before, after }) => ({ before: before.map(without), after: after.map(without) })),
@@ -203,6 +221,8 @@ export const plans: fc.Arbitrary<Plan> = fc
     isOwnerSet: fc.nat(3).map((number) => number === 0),
     isMovable: fc.boolean(),
     isDerived: fc.boolean(),
+    isRootSteward: fc.boolean(),
+    isLeadVisitor: fc.nat(2).map((number) => number === 0),
     tasks: rules(['team', 'owner', 'id', 'state', 'day', 'rank', 'flag', 'note', 'zone', 'zone']),
     notes: rules(['team', 'owner', 'id', 'zone']),
   })
@@ -215,6 +235,11 @@ export const plans: fc.Arbitrary<Plan> = fc
           tasks: withoutZone(plan.tasks),
           notes: withoutZone(plan.notes),
         },
+  )
+  .map((plan) =>
+    plan.isLeadVisitor
+      ? { ...plan, isOwnerSet: false, tasks: withoutIdentity(plan.tasks), notes: withoutIdentity(plan.notes) }
+      : plan,
   );
 
 const everyRow: Rules['delete'] = ['user', 'lead'].map((role) => ({ role, where: {}, lists: 'none' }));
@@ -265,8 +290,8 @@ export function declare({ role, where: given, lists }: Given): Internal['Alterna
   return terms.length > 0 ? { role, where: Object.fromEntries(terms), lists } : { role, lists };
 }
 
-function accessOf({ isOneWrite }: Plan, given: Rules) {
-  const rule = (action: Action) => ['root', ...given[action].map(declare)];
+function accessOf({ isOneWrite, isRootSteward }: Plan, given: Rules) {
+  const rule = (action: Action) => [...(isRootSteward ? [] : ['root']), ...given[action].map(declare)];
   const { transitions = [] } = given;
   const pairs = transitions.map(({ before, after }) => ({ before: before.map(declare), after: after.map(declare) }));
   const update = [...pairs, ...rule('update')];
@@ -406,6 +431,8 @@ export function modelOf(plan: Plan, prefixOfNames: string) {
     prefix: prefixOfNames,
     roles: [...ROLES, 'operator'],
     operatorRole: 'operator',
+    ...(plan.isRootSteward ? { steward: 'root' } : {}),
+    ...(plan.isLeadVisitor ? { anyone: 'lead', limits: [{ role: 'lead', requests: 1_000_000, per: 'day' }] } : {}),
     entities: [people, members, tasks, notes],
   });
 }
