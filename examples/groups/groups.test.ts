@@ -131,10 +131,10 @@ test('README.md shows the model', () => {
   expect(read('README.md')).toContain(`\`\`\`ts\n${read('model.ts')}\`\`\`\n`);
 });
 
-test('the functions have at most 40 lines, and the page 100', () => {
+test('the functions have at most 40 lines, and the page 110', () => {
   const linesOf = (name: string) => read(name).trimEnd().split('\n').length;
   expect(linesOf('functions.ts')).toBeLessThanOrEqual(40);
-  expect(linesOf('page/page.ts') + linesOf('page/index.html')).toBeLessThanOrEqual(100);
+  expect(linesOf('page/page.ts') + linesOf('page/index.html')).toBeLessThanOrEqual(110);
 });
 
 test('nobody enters a group under the name of another', async () => {

@@ -8,9 +8,9 @@ const url = `${document.body.dataset.api}/api`;
 const session = await openSession({ url });
 const client = createClient<typeof model>({ url, token: session.token });
 let me: Me;
-// The link of an invitation outlives the way through the sign-up, of which the address of this page comes back alone.
-const invited = new URLSearchParams(location.search).get('join');
-if (invited) sessionStorage.setItem('join', invited);
+// The link of an invitation outlives the way through the sign-up, which leads back to the page alone.
+const invited = new URLSearchParams(location.search).get('join') || sessionStorage.getItem('join');
+sessionStorage.setItem('join', session.isSignedIn ? '' : (invited ?? ''));
 
 /** Does something and shows the group, or why it failed. */
 async function run(act: () => Promise<unknown> = async () => undefined): Promise<void> {
@@ -54,6 +54,10 @@ async function show(): Promise<void> {
   }
 }
 
+async function join(code: string): Promise<void> {
+  location.hash = (await client.operations.join({ code })).groupId;
+}
+
 /** What the forms do, by id. */
 const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
   async create(fields) {
@@ -62,9 +66,7 @@ const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
     await client.members.create({ groupId });
     location.hash = groupId;
   },
-  async join(fields) {
-    location.hash = (await client.operations.join({ code: String(fields.get('code')) })).groupId;
-  },
+  join: async (fields) => join(String(fields.get('code'))),
   async add(fields) {
     const [groupId, title, amount] = [find('#groups').value, String(fields.get('title')), Number(fields.get('amount'))];
     const { values } = await client.expenses.create({ groupId, title, amount });
@@ -86,12 +88,5 @@ find('#sign').textContent = session.isSignedIn ? 'Sign out' : 'Sign in';
 find('#sign').onclick = session.isSignedIn ? session.signOut : session.signIn;
 find('#sign').disabled = false;
 find('#app').hidden = !session.isSignedIn;
-const code = sessionStorage.getItem('join');
-if (code && !session.isSignedIn)
-  find('#problem').textContent = 'You are invited: sign in, or create an account, to join.';
-if (session.isSignedIn) sessionStorage.removeItem('join');
-if (session.isSignedIn)
-  run(async () => {
-    if (!code) return;
-    location.hash = (await client.operations.join({ code })).groupId;
-  });
+if (session.isSignedIn) run(async () => invited && join(invited));
+else if (invited) find('#problem').textContent = 'You are invited: sign in, or create an account, to join.';
