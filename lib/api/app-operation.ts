@@ -89,6 +89,7 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
     summary,
     kind,
     roles,
+    isOfApp: true,
     ...(repeatable ? { repeatable } : {}),
     input: () => input,
     output: () => output,

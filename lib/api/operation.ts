@@ -51,6 +51,8 @@ export interface Operation<Input, Output> {
   readonly output?: SchemaBuilder;
   /** The operations that it executes together, each of which must admit the caller and counts by itself. */
   parts?(input: Input): readonly Part[];
+  /** True if its implementation is of the app, whose own errors stay as they are. */
+  readonly isOfApp?: true;
   /** True if it issues a signature of storage, which a caller gets by other roles than that of the steward. */
   readonly isGrant?: true;
   /** Where a read of a steward looks, for the audit log. By default at the key, or in the partition, of the entity that the input names. */
@@ -110,11 +112,16 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
   call: Of,
   read: (call: Of) => Read | Promise<Read>,
 ): Promise<{ readonly input: Read; readonly output: Output }> {
+  if (!call.caller || !isVisitor(call.caller)) return performAdmitted(operation, call, read);
+  let isRunning = false;
+  const run: typeof operation.run = (view, input) => {
+    isRunning = true;
+    return operation.run(view, input);
+  };
   try {
-    return await performAdmitted(operation, call, read);
+    return await performAdmitted({ ...operation, run }, call, read);
   } catch (error) {
-    if (call.caller && isVisitor(call.caller) && hasCode(error, 'forbidden')) throw toSignIn(error);
-    throw error;
+    throw hasCode(error, 'forbidden') && !(isRunning && operation.isOfApp) ? toSignIn(error) : error;
   }
 }
 

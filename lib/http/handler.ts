@@ -47,6 +47,7 @@ export function createHandler(
         summary: 'A function of the app',
         kind: 'write',
         roles,
+        isOfApp: true,
         run: async () => run(request, { caller, context }),
       };
       // The store records the changes that the function makes.

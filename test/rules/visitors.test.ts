@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, defineModel, defineOperation, subject } from '../../lib/index.ts';
+import { defineEntity, defineModel, defineOperation, RowkeyError, subject } from '../../lib/index.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp } from '../access-app.ts';
@@ -58,7 +58,7 @@ const model = defineModel({
       summary: 'Returns who the caller is',
       kind: 'write',
       roles: ['visitor'],
-      input: z.strictObject({}),
+      input: z.strictObject({ code: z.string().optional() }),
       output: z.object({ subject: z.string() }),
     }),
   ],
@@ -82,7 +82,13 @@ beforeAll(async () => {
   app = await openAccessApp(import.meta.url, model, {
     authenticate: accessChecks.createAuthenticator(provider, model),
     trustedProxies: 1,
-    operations: { greet: async ({ caller }) => ({ subject: caller.subject }) },
+    operations: {
+      async greet({ caller, store, input: { code } }) {
+        if (code === 'old') throw new RowkeyError('forbidden', 'The invitation has expired.');
+        if (code !== undefined) await store.letters.get({ shelf: 'a', letterId: code });
+        return { subject: caller.subject };
+      },
+    },
   });
 });
 afterAll(async () => {
@@ -106,6 +112,12 @@ describe('a request without a token', () => {
       status: 200,
     });
     expect(await ask('POST', 'greet', {})).toMatchObject({ status: 200, body: { subject: '' } });
+    // What the app itself refuses, no token would change.
+    expect(await ask('POST', 'greet', { code: 'old' })).toMatchObject({
+      status: 403,
+      body: { detail: 'The invitation has expired.' },
+    });
+    expect((await ask('POST', 'greet', { code: 'x' })).status).toBe(401);
     expect(await ask('GET', 'me')).toMatchObject({
       status: 200,
       body: { subject: '', roles: ['visitor'], claims: {} },

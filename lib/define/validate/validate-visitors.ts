@@ -42,7 +42,7 @@ export function functionError(model: Pick<Visited, 'anyone' | 'limits'>, roles: 
   return `The role "${anyone}" of anyone may call the function any number of times. Add to limits of the model: { role: '${anyone}', requests: 60, per: 'hour' }.`;
 }
 
-function* entityErrors({ name, access }: Entity, model: Visited, anyone: string): Generator<string> {
+function* entityErrors({ name, access, archive }: Entity, model: Visited, anyone: string): Generator<string> {
   const { rules, unveiled = {}, own, set = {}, write } = access;
   const named = [
     ...Object.entries(rules ?? {}).map(([action, rule]) => [`the rule to ${action}`, rule] as const),
@@ -59,8 +59,13 @@ function* entityErrors({ name, access }: Entity, model: Visited, anyone: string)
   const [first] = Object.keys(set);
   if (first !== undefined && writes.includes('create'))
     yield `access.set takes "${first}" from the caller, and the role "${anyone}" of anyone has no identity. Let it create rows of an entity without access.set.`;
-  for (const action of writes.filter((action) => !isLimited(model, { entity: name }, action)))
-    yield `the role "${anyone}" of anyone may ${action} any number of rows. Add to limits: { role: '${anyone}', entity: '${name}', action: '${action}', requests: 20, per: 'hour' }.`;
+  for (const action of writes) {
+    // A limit of an entity does not count the deletes of its archive.
+    const limited = archive && action === 'delete' ? {} : { entity: name };
+    const named = 'entity' in limited ? ` entity: '${name}',` : '';
+    if (!isLimited(model, limited, action))
+      yield `the role "${anyone}" of anyone may ${action} any number of rows. Add to limits: { role: '${anyone}',${named} action: '${action}', requests: 20, per: 'hour' }.`;
+  }
 }
 
 const IDENTITIES: Readonly<Record<string, string>> = {

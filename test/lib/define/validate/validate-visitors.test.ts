@@ -161,6 +161,15 @@ describe('rejects writes without a limit', () => {
       expect(() => declare(access, { limits: limitsOf(over) })).not.toThrow();
   });
 
+  test('to delete what is archived, which the limit of the entity does not count', () => {
+    const access = { read: ['user'], write: { delete: ['visitor'] } };
+    const more = { archive: { table: 'oldthings' } };
+    expect(() => declare(access, { more, limits: limitsOf({ entity: 'things' }) })).toThrow(
+      "may delete any number of rows. Add to limits: { role: 'visitor', action: 'delete'",
+    );
+    expect(() => declare(access, { more, limits: limitsOf({ action: 'delete' }) })).not.toThrow();
+  });
+
   test('by one rule for all writes, and not those of other roles', () => {
     const message = (action: string) => `may ${action} any number of rows`;
     for (const action of ['create', 'update', 'delete'])
