@@ -73,6 +73,11 @@ function receiversOf({ dependents }: Entity): Entity[] {
   return dependents.filter(({ fanOut }) => fanOut).map(({ target }) => target());
 }
 
+/** True if the caller reads and writes every row of the entity, each read of which is in the audit log. */
+export function isSteward({ access: { steward } }: Entity, { roles }: Roles): boolean {
+  return steward !== undefined && roles.includes(steward);
+}
+
 /** True if a role may write the entity without reading it. */
 export function hasWriteOnlyRoles({ access }: Entity): boolean {
   return access.write.some((role) => !access.read.includes(role));

@@ -221,7 +221,7 @@ export function grantPeriodArchive(operatorRole: string): Operation<ArchiveInput
     summary: 'Get a link to download an archive from storage; requires a role that may read the whole entity',
     kind: 'write',
     roles: [operatorRole],
-    admit: (caller, { entity }) => requireWholeReader(entity, caller),
+    admit: (caller, { entity }) => requireWholeReader(entity, toGrantee(caller, entity.access.steward)),
     async run({ engine }, { entity, archive, subject }) {
       const times = validityAt(await admitGrant(engine, subject));
       const url = await signBlobUrl(engine.storage, archive, { permissions: READ_PERMISSIONS, ...times });

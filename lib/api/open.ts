@@ -1,10 +1,12 @@
 import pMap from 'p-map';
 import { limitOf, resolveRule } from '../access/limit.ts';
-import { canRead, hiddenFields } from '../access/rule.ts';
+import { canRead, hiddenFields, isSteward } from '../access/rule.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
 import { isWithin } from '../define/codec/limit.ts';
 import { withKeyOfReferences } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
+import { addressOf } from '../define/places/index-entries.ts';
+import { isNoted, noteChange } from '../engine/note-change.ts';
 import type { Page } from '../engine/read/retrieve.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
 import { unreadableField } from '../engine/read/unreadable-field.ts';
@@ -88,9 +90,12 @@ async function resolveHidden(view: View, entity: Entity): Promise<(values: Value
   return (values) => hidden.filter((field) => !isWithin(limits.get(field), values));
 }
 
-/** What a write returns: the entity, or only its key for a caller who may not read the entity. */
+/** What a write returns: the entity, or only its key for a caller who may not read the entity. One that changed nothing is a read by a steward. */
 export async function openForWriter<Of extends Stored>(view: View, entity: Entity, stored: Of): Promise<Of> {
   const { values } = stored;
+  const address = addressOf(entity, values);
+  if (view.caller && isSteward(entity, view.caller) && !isNoted(address))
+    noteChange(view.engine, { operation: 'read', entity: entity.name, address });
   const isReader =
     !view.caller || (canRead(entity, view.caller) && isWithin(await limitOf(view, entity, 'read'), values));
   return { ...stored, values: isReader ? await openWithGaps(view, entity, values) : pick(values, entity.keyFields) };

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { countRequest } from '../access/request-limits.ts';
-import { canReadWhole, requireRole } from '../access/rule.ts';
+import { canReadWhole, isSteward, requireRole } from '../access/rule.ts';
 import { type Caller, isVisitor, toGrantee } from '../access/token.ts';
 import { hasCode, RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
@@ -43,6 +43,8 @@ export interface Operation<Input, Output> {
   readonly closed?: string | undefined;
   /** The entity that it reads or writes, if there is one. */
   readonly entity?: Entity;
+  /** The entity of which it reads the row that the input names, without `entity`. */
+  entityOf?(input: Input): Entity;
   /** What limits of requests count: what it does to each entity. By default one read, or one update. */
   readonly deeds?: readonly Deed[] | ((input: Input) => readonly Deed[]);
   /** What a caller sends, if that is a document. */
@@ -137,12 +139,13 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
   read: (call: Of) => Read | Promise<Read>,
 ): Promise<{ readonly input: Read; readonly output: Output }> {
   const { engine } = call;
-  const steward = operation.entity?.access.steward;
-  const caller = call.caller && operation.isGrant ? toGrantee(call.caller, steward) : call.caller;
-  const isRecorded = operation.kind === 'write' || (steward !== undefined && caller?.roles.includes(steward));
+  const caller =
+    call.caller && operation.isGrant ? toGrantee(call.caller, operation.entity?.access.steward) : call.caller;
   if (caller && operation.roles) requireRole(caller, operation.roles, operation.closed);
   await call.ready?.();
   const input = await read(call);
+  const entity = operation.entity ?? operation.entityOf?.(input);
+  const isReadBySteward = operation.kind === 'read' && caller && entity && isSteward(entity, caller);
   await count(operation, call, input);
   const parts = operation.parts?.(input);
   if (parts) await eachPart(parts, (part) => part.count(call));
@@ -153,10 +156,10 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
       if (caller) await operation.admit?.(caller, input, view);
       if (caller && parts) await eachPart(parts, (part) => part.admit(caller, view));
       const run = () => operation.run(view, input);
-      if (!isRecorded) return { input, output: await run() };
       if (operation.kind === 'write') return { input, output: await call.record(run) };
+      if (!isReadBySteward) return { input, output: await run() };
       const note = () => {
-        noteRead(engine, operation, input);
+        noteRead(engine, operation, entity, input);
         return run();
       };
       return { input, output: await call.record(note) };
@@ -169,9 +172,12 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
 }
 
 /** Notes what a steward reads for the audit log, whether it is found or not. */
-function noteRead<Input>(engine: Engine, { entity, place }: Operation<Input, unknown>, input: Input): void {
-  if (!entity) return;
-  const { key, partition } = Object(input) as { readonly key?: Values; readonly partition?: Values };
+function noteRead<Input>(engine: Engine, { place }: Operation<Input, unknown>, entity: Entity, input: Input): void {
+  const { key, partition, include } = Object(input) as {
+    readonly key?: Values;
+    readonly partition?: Values;
+    readonly include?: readonly string[];
+  };
   const given = key ?? partition ?? {};
   const hasAll = (fields: readonly string[]) => fields.every((field) => given[field] !== undefined);
   const address = hasAll(entity.keyFields)
@@ -181,6 +187,9 @@ function noteRead<Input>(engine: Engine, { entity, place }: Operation<Input, unk
       : undefined;
   const noted = place?.(input) ?? { address: address ?? { table: entity.table, partition: '' } };
   noteChange(engine, { operation: 'read', entity: entity.name, ...noted });
+  const { table, partition: among } = noted.address;
+  for (const { name } of entity.children.filter((child) => include?.includes(child.name)))
+    noteChange(engine, { operation: 'read', entity: name, address: { table, partition: among } });
 }
 
 /** An admitted request counts, whatever becomes of it. Throws as `countRequest` does. */

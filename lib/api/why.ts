@@ -42,6 +42,7 @@ export function why(operatorRole: string): Operation<WhyInput, z.infer<typeof Wh
     summary:
       'Explain what a caller may do with a row, and which alternative and term of the rules decides; requires roles that may read every row of the entity, and of those in its rules, with all fields',
     kind: 'read',
+    entityOf: ({ entity }) => entity,
     roles: [operatorRole],
     input: () => WhyQuestion,
     output: () => WhyAnswer,

@@ -70,6 +70,8 @@ interface Collection {
   readonly keep: Keep;
   /** Noted, and not yet passed to `keep`. */
   changes: ChangeRecord[];
+  /** All that was noted. */
+  readonly rows: Set<string>;
   early?: Promise<void> | undefined;
 }
 
@@ -80,7 +82,7 @@ const collections = new AsyncLocalStorage<Collection>();
  * error of `keep` replaces the result.
  */
 export async function collectChanges<Result>(by: string, work: () => Promise<Result>, keep: Keep): Promise<Result> {
-  const collection: Collection = { by, keep, changes: [] };
+  const collection: Collection = { by, keep, changes: [], rows: new Set() };
   try {
     return await collections.run(collection, work);
   } finally {
@@ -117,12 +119,22 @@ export function noteChange({ now }: Engine, { operation, entity, address, fields
   const collection = collections.getStore();
   if (!collection) return;
   const { table, partition, row } = address;
-  const { by, changes } = collection;
+  const { by, changes, rows } = collection;
   const at = isoInstant(now());
   // Undefined fields are left out.
   const known = Object.fromEntries(Object.entries({ row, ...more }).filter(([, value]) => value !== undefined));
   const change = { id: randomUUID(), at, by, operation, entity, table, partition, fields: [...fields], ...known };
   changes.push(ChangeRecord.parse(change));
+  rows.add(nameRow(address));
+}
+
+/** True if the request has noted a change, or a read, of this row. */
+export function isNoted(address: Address): boolean {
+  return collections.getStore()?.rows.has(nameRow(address)) ?? false;
+}
+
+function nameRow({ table, partition, row }: NotedChange['address']): string {
+  return JSON.stringify([table, partition, row]);
 }
 
 /** Makes a change and notes it. */

@@ -71,7 +71,8 @@ export function createExecute(
       author,
       identify: repeatable && id !== undefined ? numberedIds(id) : undefined,
       readsFor: kind === 'read' ? name : undefined,
-      record: (by, write) => (by === author ? write() : record(by, write)),
+      // A read has no record of its own, in which the reads of a steward would be.
+      record: (by, write) => (by === author && kind === 'write' ? write() : record(by, write)),
     });
     return implement({
       input: given,

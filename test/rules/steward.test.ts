@@ -1,10 +1,19 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, defineModel, interPartitionIndex, subject, total } from '../../lib/index.ts';
+import {
+  defineEntity,
+  defineModel,
+  defineOperation,
+  type Implementations,
+  interPartitionIndex,
+  subject,
+  total,
+} from '../../lib/index.ts';
 import { createTestStore } from '../../lib/testing/index.ts';
 import { PNG } from '../../local/walk/png.ts';
 import { openAccessApp } from '../access-app.ts';
 import { faultyHttpClient } from '../faulty-http-client.ts';
+import { storageBlobs } from '../kit/storage.ts';
 
 /** The role that reads and writes every row past the rules, with each of its reads in the audit log. */
 
@@ -33,7 +42,7 @@ const pictures = defineEntity('pictures', {
 });
 /** Only the app itself writes it. */
 const events = defineEntity('events', {
-  schema: z.object({ day: z.string(), eventId: z.string() }),
+  schema: z.object({ day: z.string(), eventId: z.string().regex(/^\d$/) }),
   table: 'events',
   key: { partition: '{day}', row: '{eventId}' },
   access: { read: ['user'], write: [] },
@@ -71,15 +80,44 @@ const slips = defineEntity('slips', {
     own: { through: people, permissions: 'r' },
   },
 });
+/** The remarks beside an event. */
+const remarks = defineEntity('remarks', {
+  schema: z.object({ day: z.string(), eventId: z.string().regex(/^\d$/), remarkId: z.string() }),
+  table: 'events',
+  key: { partition: '{day}', row: '{eventId}_remark_{remarkId}' },
+  childOf: events,
+  access: { read: ['user'], write: ['user'] },
+});
+/** Its days become archives. */
+const visits = defineEntity('visits', {
+  schema: z.object({ visitId: z.string(), at: z.iso.datetime() }),
+  table: 'visits',
+  key: { partition: '{visitId}', row: '{at}' },
+  period: { per: 'day', field: 'at', keep: 3, archiveTo: 'blob' },
+  access: { read: ['user'], write: ['user'] },
+});
+const peek = defineOperation('peek', {
+  summary: 'Reads the note of another user',
+  kind: 'read',
+  roles: ['admin'],
+  input: z.strictObject({ ownerId: z.string() }),
+  output: z.object({ text: z.string() }),
+});
 const declaration = {
   roles: ['user', 'officer', 'admin', 'operator'],
   operatorRole: 'operator',
   steward: 'admin',
-  entities: [notes, pictures, events, people, slips],
+  entities: [notes, pictures, events, remarks, people, slips, visits],
 } as const;
-const model = defineModel(declaration);
+const model = defineModel({ ...declaration, operations: [peek] });
 const admin = { subject: 'root', roles: ['admin'] };
 const user = (subject: string) => ({ subject, roles: ['user'], claims: { email: `${subject}@example.org` } });
+
+const operations: Implementations<typeof model> = {
+  async peek({ store, input: { ownerId } }) {
+    return { text: (await store.notes.get({ ownerId, noteId: 'n1' }))?.values.tag ?? '' };
+  },
+};
 
 let app: Awaited<ReturnType<typeof openAccessApp>>;
 const note = (ownerId: string, noteId: string) => ({ ownerId, noteId, text: '', tag: 'x' });
@@ -98,7 +136,7 @@ async function readsSince(since: number) {
 }
 
 beforeAll(async () => {
-  app = await openAccessApp(import.meta.url, model);
+  app = await openAccessApp(import.meta.url, model, { operations });
   const { text, tag } = note('', '');
   await app.ask(user('ann'), 'POST', 'notes', { noteId: 'n1', text, tag });
   await app.ask(user('bob'), 'POST', 'notes', { noteId: 'n2', text, tag });
@@ -184,6 +222,16 @@ describe('a steward', () => {
   });
 });
 
+test('a steward who is an operator gets no link to an archive of a period, for which it needs another role', async () => {
+  const name = 'visits/2020-01-01/1.ndjson.gz';
+  const client = app.storage.container(storageBlobs.PERIOD_ARCHIVES_CONTAINER).getBlockBlobClient(name);
+  await client.upload('', 0, { metadata: { state: 'verified', rows: '1', hash: '' } });
+  const grant = (roles: string[]) =>
+    app.ask({ subject: 'op', roles }, 'POST', 'operations/period-archives/grants', { name });
+  expect((await grant(['operator', 'admin'])).status).toBe(403);
+  expect((await grant(['operator', 'admin', 'user'])).status).toBe(201);
+});
+
 describe('each read of a steward', () => {
   const read = { by: 'root', entity: 'notes', table: 'notes', fields: [] };
 
@@ -203,6 +251,41 @@ describe('each read of a steward', () => {
     expect(await readsSince(since)).toContainEqual(expected);
   });
 
+  test.each([
+    ['a change of nothing', 'PATCH', 'notes/ann/n1', {}],
+    ['an operation that reads', 'POST', 'peek', { ownerId: 'ann' }],
+  ] as const)('by %s is in the audit log', async (_, method, path, body) => {
+    const since = Date.now();
+    expect(await app.ask(admin, method, path, body)).toMatchObject({ status: 200 });
+    expect(await readsSince(since)).toEqual([{ ...read, partition: 'ann', row: 'n1' }]);
+  });
+
+  test('by a question of an operator is in the audit log', async () => {
+    const since = Date.now();
+    const question = { entity: 'notes', key: { ownerId: 'ann', noteId: 'n1' }, caller: { subject: 'bob' } };
+    const caller = { subject: 'root', roles: ['admin', 'operator'] };
+    expect((await app.ask(caller, 'POST', 'operations/why', question)).status).toBe(200);
+    expect(await readsSince(since)).toEqual([{ ...read, partition: 'ann', row: 'n1' }]);
+  });
+
+  test('with children names their entity', async () => {
+    await app.ask(admin, 'POST', 'events', { day: '2', eventId: '1' });
+    await app.ask(admin, 'POST', 'remarks', { day: '2', eventId: '1', remarkId: '1' });
+    const since = Date.now();
+    expect((await app.ask(admin, 'GET', 'events/2/1?include=remarks')).body.remarks).toHaveLength(1);
+    const both = { ...read, table: 'events', partition: '2' };
+    expect(await readsSince(since)).toEqual([
+      { ...both, entity: 'events', row: '1' },
+      { ...both, entity: 'remarks' },
+    ]);
+  });
+
+  test('of a row that it changes is the change alone', async () => {
+    const since = Date.now();
+    expect((await app.ask(admin, 'PATCH', 'notes/bob/n2', { text: 'moderated' })).status).toBe(200);
+    expect(await readsSince(since)).toEqual([]);
+  });
+
   test('by a caller with other roles is recorded too, and none of others', async () => {
     const since = Date.now();
     await app.ask({ ...user('ann'), roles: ['user', 'admin'] }, 'GET', 'notes/ann/n1');
@@ -213,6 +296,7 @@ describe('each read of a steward', () => {
   test('is refused while the audit log is away', async () => {
     const isAudit = ({ url }: { url: string }) => url.includes('/audit/');
     const away = await openAccessApp(import.meta.url, model, {
+      operations,
       httpClient: {
         sendRequest: (request) => faultyHttpClient(isAudit(request) ? 'refused' : undefined, 1).sendRequest(request),
       },
