@@ -79,7 +79,8 @@ export async function blockUser(engine: Engine, subject: string): Promise<void> 
   const properties = { EntityType: ROW_TYPES.blocked, Subject: subject, BlockedAt: isoInstant(engine.now()) };
   await makeAndNote(engine, { operation: 'block', entity: USERS, address, subject }, () =>
     submit(engine.storage, { ...address, actions: [{ kind: 'upsert', row: address.row, properties }] }),
-  ).finally(() => forget(engine));
+  );
+  forget(engine);
 }
 
 /** Accepts the requests of a user again. Throws `not-found`. */
@@ -88,10 +89,11 @@ export async function unblockUser(engine: Engine, subject: string): Promise<void
   await makeAndNote(engine, { operation: 'unblock', entity: USERS, address, subject }, async () => {
     if (!(await tryAction(engine.storage, address, { kind: 'delete', row: address.row })))
       throw new RowkeyError('not-found', 'The user is not blocked.');
-  }).finally(() => forget(engine));
+  });
+  forget(engine);
 }
 
-/** A list that is being read may be of before. */
+/** A list that is being read may be of before. After a failure it is kept: while storage is away, it decides. */
 function forget({ storage }: Engine): void {
   const memory = memoryOf(storage);
   memory.known = undefined;

@@ -128,7 +128,7 @@ export async function perform<Of extends Call, Input, Output, Read extends Input
 }
 
 /** A client that gets this offers to sign in. */
-function toSignIn(error: RowkeyError): RowkeyError {
+export function toSignIn(error: RowkeyError): RowkeyError {
   const named = pick({ ...error }, ['field', 'accepted', 'errors']);
   return new RowkeyError('unauthenticated', 'A request without a bearer token may not do this.', named);
 }

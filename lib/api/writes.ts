@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { guardedEngine, hideAbsent, limitOf } from '../access/limit.ts';
 import { checkMentions, hasWriteOnlyRoles, requireWriter } from '../access/rule.ts';
-import { RowkeyError } from '../base/errors.ts';
+import { isVisitor } from '../access/token.ts';
+import { hasCode, RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { mapValues, pick, type Stored, type Values } from '../base/values.ts';
 import { narrow } from '../define/codec/limit.ts';
@@ -26,7 +27,7 @@ import {
 import { Operation as Transfer } from '../engine/write/operation.ts';
 import { mergeSchema } from './merge-schema.ts';
 import { openForWriter } from './open.ts';
-import type { Operation, View } from './operation.ts';
+import { type Operation, toSignIn, type View } from './operation.ts';
 
 /** The writes of entities. Keys have been checked: only a binding knows their form. The engine validates values. */
 
@@ -227,8 +228,12 @@ export const batch = onceFor(
         for (const fields of Object.values(action)) checkMentions(entity, caller, fields);
       }
     },
-    run: async (view, { actions, atomic, ids }) =>
-      (atomic ? writeAtomically : batchOnce)(await guardedEngine(view, entity), entity, actions, ids),
+    async run(view, { actions, atomic, ids }) {
+      const engine = await guardedEngine(view, entity);
+      const outcomes = await (atomic ? writeAtomically : batchOnce)(engine, entity, actions, ids);
+      if (!view.caller || !isVisitor(view.caller)) return outcomes;
+      return outcomes.map((outcome) => (hasCode(outcome, 'forbidden') ? toSignIn(outcome) : outcome));
+    },
   }),
 );
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { requireWholeReader } from '../access/rule.ts';
+import { isVisitor } from '../access/token.ts';
 import type { ListInput } from '../api/reads.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { type AskedComparison, reasonNotToFilter } from '../define/codec/query.ts';
@@ -28,6 +29,8 @@ export function checkQuery({
   const isExplanation = readBoolean(given, 'explain');
   // An explanation names tables and blobs, which nobody may read without a token.
   if (isExplanation && !roles) throw queryError('explain', 'is not accepted by a public route', 'no explain');
+  if (isExplanation && isVisitor(caller))
+    throw new RowkeyError('forbidden', 'Only a caller with a token gets an explanation.');
   given.delete('explain');
   const comparable = Object.keys(filters).filter((field) => filters[field]?.refused === undefined);
   const names = [...Object.keys(query), ...comparable];

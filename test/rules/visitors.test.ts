@@ -45,6 +45,13 @@ const letters = defineEntity('letters', {
   movable: ['shelf'],
   access: { read: ['user'], write: ['visitor'] },
 });
+/** Visitors create what is new, and no more. */
+const reports = defineEntity('reports', {
+  schema: z.object({ reportId: z.string(), state: z.enum(['new', 'done']) }),
+  table: 'reports',
+  key: { partition: 'reports', row: '{reportId}' },
+  access: { read: ['user'], write: ['user', { role: 'visitor', where: { state: 'new' } }] },
+});
 const limits = [{ role: 'visitor', requests: 1_000, per: 'day' }] as const;
 const model = defineModel({
   roles: ['visitor', 'user', 'operator'],
@@ -52,7 +59,7 @@ const model = defineModel({
   signedIn: 'user',
   anyone: 'visitor',
   limits,
-  entities: [pages, tools, shops, letters],
+  entities: [pages, tools, shops, letters, reports],
   operations: [
     defineOperation('greet', {
       summary: 'Returns who the caller is',
@@ -135,6 +142,8 @@ describe('a request without a token', () => {
       await ask('PATCH', 'tools/t1', { name: 'axe' }),
       await ask('PATCH', 'shops/s1', { phone: '2' }),
       await ask('GET', 'operations/heat'),
+      await ask('GET', 'tools/t1?explain=true'),
+      await ask('POST', 'greet?explain=true', {}),
       await ask('POST', 'transact', {
         actions: [{ pages: { put: { pageId: 'p', title: '' } } }, { tools: { delete: { toolId: 't1' } } }],
       }),
@@ -156,6 +165,15 @@ describe('a request without a token', () => {
     expect((await ask('POST', 'query', { reads })).body).toMatchObject({
       reads: { one: { status: 401, problem: { code: 'unauthenticated' } } },
     });
+  });
+
+  test('is asked for a token by the actions of a batch that its rules refuse', async () => {
+    const create = (reportId: string, state: string) => ({ create: { reportId, state } });
+    const actions = [create('1', 'new'), create('2', 'done')];
+    expect((await ask('POST', 'reports/batch', { actions })).body.results).toMatchObject([
+      { status: 201 },
+      { status: 401, problem: { code: 'unauthenticated' } },
+    ]);
   });
 
   test('gets only the key of what it writes and may not read', async () => {

@@ -69,6 +69,8 @@ test('while storage is away, the last list decides for five minutes, and then no
   clock.now += 4 * 60_000;
   await ask(engine, 'bob');
   await expect(ask(engine, 'ann')).rejects.toMatchObject(blocked);
+  await expect(blockUser(engine, 'eve')).rejects.toMatchObject({ code: 'storage-unavailable' });
+  await ask(engine, 'bob');
   clock.now += 60_000;
   await expect(ask(engine, 'bob')).rejects.toMatchObject({ code: 'storage-unavailable' });
   isAway = false;
