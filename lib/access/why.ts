@@ -78,9 +78,10 @@ interface Asked {
   readonly values: Values;
 }
 
-/** For each action, whether the caller may do it with a row of these values, and which term decides. */
-export async function explainDecision(asked: Asked): Promise<Decision> {
-  const decided = ACTIONS.map(async (action) => [action, await explainAction(asked, action).catch(toRefusal)] as const);
+/** For each action, whether the caller may do it with a row of these values, and which term decides. `admit` throws `forbidden` for a blocked user. */
+export async function explainDecision(asked: Asked, admit: () => Promise<void>): Promise<Decision> {
+  const explain = (action: Action) => admit().then(() => explainAction(asked, action));
+  const decided = ACTIONS.map(async (action) => [action, await explain(action).catch(toRefusal)] as const);
   return Object.fromEntries(await Promise.all(decided)) as Decision;
 }
 

@@ -1,10 +1,12 @@
 import { z } from 'zod';
+import { requireUnblocked } from '../access/blocked.ts';
 import { requireWholeReader } from '../access/rule.ts';
 import { Decision, explainDecision } from '../access/why.ts';
 import { RowkeyError } from '../base/errors.ts';
 import type { Values } from '../base/values.ts';
 import { declaredIn } from '../define/declaration/access.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
+import type { LinkedModel } from '../define/define-model.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
 import { hiddenIn } from './open.ts';
 import type { Operation } from './operation.ts';
@@ -36,7 +38,10 @@ interface WhyInput {
 }
 
 /** Decides as a request of that caller does. Throws `not-found`. */
-export function why(operatorRole: string): Operation<WhyInput, z.infer<typeof WhyAnswer>> {
+export function why({
+  operatorRole,
+  blocksUsers,
+}: Pick<LinkedModel, 'operatorRole' | 'blocksUsers'>): Operation<WhyInput, z.infer<typeof WhyAnswer>> {
   return {
     name: 'operations-why',
     summary:
@@ -52,7 +57,9 @@ export function why(operatorRole: string): Operation<WhyInput, z.infer<typeof Wh
     },
     async run({ engine }, { entity, key, caller }) {
       const { values } = await readEntity(engine, entity, key, { select: comparedBy(entity) });
-      const decision = await explainDecision({ engine, caller, entity, values });
+      const decision = await explainDecision({ engine, caller, entity, values }, async () => {
+        if (blocksUsers) await requireUnblocked(engine, caller);
+      });
       const hidden = await hiddenIn({ engine, caller, isLastAttempt: true }, entity, values);
       return { ...decision, hidden: [...hidden] };
     },

@@ -44,7 +44,7 @@ export function createRoutes(model: LinkedModel): Route[] {
   ];
   const upkeep = { operatorRole, entities };
   const operationRoutes: Route[] = [
-    ...operatorRoutes(entities, operatorRole),
+    ...operatorRoutes(model),
     ...(model.blocksUsers ? userRoutes(operatorRole) : []),
     ...(entities.some(issuesGrants) ? revocationRoutes(operatorRole) : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes(operatorRole) : []),

@@ -68,6 +68,21 @@ test('an operator cannot lock itself out', async () => {
   expect((await block('')).status).toBe(400);
 });
 
+test('an operator who asks why a blocked user may do nothing is told so', async () => {
+  const app = await openAccessApp(import.meta.url, model);
+  const operator = { subject: 'op', roles: ['operator', 'user'] };
+  await app.ask(operator, 'POST', 'notes', { noteId: '2' });
+  const askWhy = () =>
+    app.ask(operator, 'POST', 'operations/why', {
+      entity: 'notes',
+      key: { noteId: '2' },
+      caller: { subject: 'fay', roles: ['user'] },
+    });
+  expect((await askWhy()).body.read).toMatchObject({ allowed: true });
+  await app.ask(operator, 'POST', 'operations/users/block', { subject: 'fay' });
+  expect((await askWhy()).body.read).toEqual({ allowed: false, refused: 'The user is blocked.', alternatives: [] });
+});
+
 test('a block is in the audit log', async () => {
   const app = await openAccessApp(import.meta.url, model);
   const operator = { subject: 'op', roles: ['operator', 'user'] };

@@ -7,6 +7,7 @@ import { DAY_MS, isoInstant } from '../../base/time.ts';
 import { omit } from '../../base/values.ts';
 import { parse } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
+import type { LinkedModel } from '../../define/define-model.ts';
 import {
   dropPoison,
   listPoison,
@@ -31,14 +32,15 @@ import { accountsRoute } from './accounts-route.ts';
 import { heatRoute } from './heat-route.ts';
 
 /** The routes of operators that belong to no entity. */
-export function operatorRoutes(entities: readonly Entity[], operatorRole: string): Route[] {
+export function operatorRoutes(model: Pick<LinkedModel, 'list' | 'operatorRole' | 'blocksUsers'>): Route[] {
+  const { list: entities, operatorRole } = model;
   return [
     ...overviewRoutes(entities, operatorRole),
     heatRoute(entities, operatorRole),
     accountsRoute(operatorRole),
     ...poisonRoutes(entities, operatorRole),
     auditRoute(entities, operatorRole),
-    bind(why(operatorRole), {
+    bind(why(model), {
       method: 'POST',
       path: 'operations/why',
       success: { status: 200, description: 'The decisions' },

@@ -175,7 +175,10 @@ test.each(NAMES)(
     const app = testApp(import.meta.url, { engine, authenticate: async () => caller });
     const handler = httpDoor.createApiHandler(
       () => app,
-      [...httpDoor.operatorRoutes([], 'operator'), httpDoor.accountsRoute('operator')],
+      [
+        ...httpDoor.operatorRoutes({ list: [], operatorRole: 'operator', blocksUsers: false }),
+        httpDoor.accountsRoute('operator'),
+      ],
     );
     const ask = async (path: string, body?: object) => {
       const sent = body && { method: 'POST' as const, body: JSON.stringify(body) };
