@@ -129,10 +129,13 @@ async function charge(engine: Engine, as: CountedAs, charges: readonly Charge[])
     const { limit, times, counter } = short;
     const refusal = refusalOf(engine, limit, times, counter);
     if (refusal) return refusal;
-    if (as.isVisitor && !counter.taking) await admitVisitor(engine.storage);
-    counter.taking ??= takeShare(engine, limit, times, counter).finally(() => {
-      counter.taking = undefined;
-    });
+    // Once for a share: concurrent requests of one address would use up what the process does for all visitors.
+    const admit = async () => as.isVisitor && admitVisitor(engine.storage);
+    counter.taking ??= admit()
+      .then(() => takeShare(engine, limit, times, counter))
+      .finally(() => {
+        counter.taking = undefined;
+      });
     await counter.taking;
   }
 }

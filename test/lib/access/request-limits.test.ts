@@ -387,6 +387,16 @@ describe('of visitors', () => {
     expect(await rowsOf()).toEqual([[], 0]);
   });
 
+  test('concurrent requests of one address take no more than its share of what a process does for visitors', async () => {
+    const { engine } = openProcess();
+    const limits = visitorLimit(10, 'day');
+    const burst = await Promise.allSettled(
+      Array.from({ length: 2 * VISITOR_SHARES }, () => visit(engine, limits, '203.0.113.1')),
+    );
+    expect(burst.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
+    await visit(engine, limits, '203.0.113.2');
+  });
+
   test('20,000 requests from as many addresses take a bounded number of storage transactions', {
     tags: ['slow'],
   }, async () => {
