@@ -17,7 +17,7 @@ const WIDTHS = { desktop: 1280, phone: 375 };
 export interface ConsoleHarness {
   readonly product: Product;
   /** Opens a page of the console, such as `#/entities/employees`, for a user with this role. */
-  open(hash: string, role: string | readonly string[]): Promise<Page>;
+  open(hash: string, role: string | readonly string[], email?: string): Promise<Page>;
 }
 
 /** The app with the console and a browser, for a whole test file. No page may write to the console of the browser. */
@@ -35,7 +35,7 @@ export async function useConsole(url: string, { app }: { readonly app?: LocalApp
   });
   return {
     product,
-    async open(hash, role) {
+    async open(hash, role, email) {
       const context = await browser().newContext({
         // The packaged browser takes an invalid language from the environment of a container.
         locale: 'en-US',
@@ -49,7 +49,7 @@ export async function useConsole(url: string, { app }: { readonly app?: LocalApp
         if (!/^Failed to load resource: .* status of (4\d\d|503)/.test(message.text())) complaints.push(message.text());
       });
       page.on('pageerror', (error) => complaints.push(String(error)));
-      const session = { token: await product.token(role), expiresAt: Date.now() + 3_600_000 };
+      const session = { token: await product.token(role, email), expiresAt: Date.now() + 3_600_000 };
       await page.addInitScript((text) => sessionStorage.setItem('rowkey-session', text), JSON.stringify(session));
       await page.goto(new URL(`/console/${hash}`, product.url).href);
       await page.locator('main h1').waitFor();

@@ -8,6 +8,7 @@ const LEFT = [
   'examples/directory/copies',
   'examples/directory/first-minute-in-the-console',
   'examples/directory/getting-started',
+  'examples/groups/console',
   'examples/groups/page',
   'examples/shop/console',
   'test/infra/compiles',

@@ -390,6 +390,9 @@ const ENTITY_OPTIONS = {
         .optional(),
       writtenByClients: z.boolean().describe('Clients with a grant write rows that nothing validates'),
       rules: RulesDescription.describe('Who may do what, and with which rows'),
+      mine: fieldNames
+        .optional()
+        .describe('The roles for which the path of the entity lists all rows that the rules let them read'),
     }),
   },
   maxAge: { accepts: anything(), described: z.int().optional() },

@@ -1,3 +1,5 @@
+import { listMine } from '../../api/mine.ts';
+import { wholeListOf } from '../../api/reads.ts';
 import { mapValues } from '../../base/values.ts';
 import { optionsWith } from '../../define/declaration/declaration.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
@@ -61,7 +63,12 @@ function describeEntity(entity: Entity): EntityDescription {
     kinds: typeof kinds === 'object' ? kinds.enum?.map(String) : undefined,
     parent: entity.childOf?.name,
     children: entity.children.map(({ name }) => name),
-    access: { ...entity.access, writtenByClients: entity.isWrittenByClients, rules: describeRules(entity) },
+    access: {
+      ...entity.access,
+      writtenByClients: entity.isWrittenByClients,
+      rules: describeRules(entity),
+      mine: wholeListOf(entity) ? undefined : listMine(entity)?.roles,
+    },
   });
 }
 

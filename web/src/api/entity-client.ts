@@ -41,6 +41,8 @@ export interface EntityClient {
   range(partition: Values, options?: ListOptions): Listing<Values>;
   /** All rows of a lookup table. */
   list(options?: ListOptions): Listing<Values>;
+  /** All rows that the rules let the caller read. */
+  mine(options?: ListOptions): Listing<Values>;
   readonly by: Readonly<Record<string, IndexClient>>;
   archive(key: Values, options?: CreateOptions): Promise<Operation>;
   move(key: Values, to: Values, options?: CreateOptions): Promise<Operation>;

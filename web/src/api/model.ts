@@ -37,19 +37,48 @@ export function toModel({ roles, operatorRole, blocksUsers, entities }: ModelDes
 
 const shares = (allowed: readonly string[], { roles }: Roles) => allowed.some((role) => roles.includes(role));
 
+/** The alternatives of the caller's roles. */
+const ofCaller = <Each extends { readonly role: string }>(alternatives: readonly Each[], { roles }: Roles) =>
+  alternatives.filter(({ role }) => roles.includes(role));
+
 export function canRead({ access }: Entity, caller: Roles): boolean {
   return shares(access.read, caller);
 }
 
-/** An archive is written only by archiving. */
-export function canWrite({ access, archiveOf }: Entity, caller: Roles): boolean {
-  return archiveOf === undefined && shares(access.write, caller);
+/** True if the rules let the caller do this to at least some rows. An archive is written only by archiving. */
+export function may({ access, archiveOf }: Entity, action: 'create' | 'update' | 'delete', caller: Roles): boolean {
+  return (archiveOf === undefined || action === 'delete') && ofCaller(access.rules[action], caller).length > 0;
 }
 
-/** True if the caller may delete, archive or move rows. Their children go along, so the caller must be able to write them too. */
-export function canRemove({ access, children }: Entity, { entities }: Model, caller: Roles): boolean {
-  const written = [access, ...children.map((name) => entities.get(name)?.access)];
-  return written.every((each) => each !== undefined && shares(each.write, caller));
+/** True if the caller may create or change rows. */
+export function canWrite(entity: Entity, caller: Roles): boolean {
+  return may(entity, 'create', caller) || may(entity, 'update', caller);
+}
+
+/** True if the caller may do this to rows with their children, which go along. */
+export function canTake(entity: Entity, action: 'update' | 'delete', { entities }: Model, caller: Roles): boolean {
+  const children = entity.children.map((name) => entities.get(name)?.access);
+  return (
+    ofCaller(entity.access.rules[action], caller).length > 0 &&
+    children.every((each) => each !== undefined && shares(each.write, caller))
+  );
+}
+
+/** True if no rule limits the caller to some rows. */
+export function readsEveryRow({ access }: Entity, caller: Roles): boolean {
+  return ofCaller(access.rules.read, caller).some(({ terms }) => terms.length === 0);
+}
+
+/** True if the rules open a list to the caller: that of a partition, or of an index of many. */
+export function canList(entity: Entity, caller: Roles, index?: string): boolean {
+  return ofCaller(entity.access.rules.read, caller).some(({ lists }) =>
+    index === undefined ? lists.key : lists.indexes.includes(index),
+  );
+}
+
+/** True if the API lists all rows that the rules let the caller read. A caller who reads every row has no such list. */
+export function canListOwn(entity: Entity, caller: Roles): boolean {
+  return shares(entity.access.mine ?? [], caller) && !readsEveryRow(entity, caller);
 }
 
 export function isOperator({ operatorRole }: Model, { roles }: Roles): boolean {
@@ -65,9 +94,9 @@ export function readableFields({ key, fields }: Entity, caller: Roles): string[]
   });
 }
 
-/** True if the caller may read every field of the entity. Explanations of writes require it. */
+/** True if the caller may read every row of the entity with all its fields. Explanations of writes require it. */
 export function canReadWhole(entity: Entity, caller: Roles): boolean {
-  return canRead(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
+  return readsEveryRow(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
 }
 
 /**

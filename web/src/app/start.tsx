@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks';
+import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { currentToken, endSession, finishSignIn, readSession } from '../../../lib/client/oidc.ts';
 import { createApi } from '../api/api.ts';
 import { toModel } from '../api/model.ts';
@@ -67,8 +68,14 @@ async function start(setState: (state: State) => void): Promise<void> {
     throw expired;
   };
   const api = createApi({ url: config.apiUrl, token });
-  const { text } = await api.send({ method: 'GET', path: '/model' });
-  const model = toModel(JSON.parse(text));
-  const app = { api, model, user: toUser(session), imports, outcomes: createOutcomes(), signOut: () => signOut() };
+  const read = async (path: string) => JSON.parse((await api.send({ method: 'GET', path })).text);
+  const [model, me] = await Promise.all([
+    read('/model').then(toModel),
+    // A user without a role of the model still sees the names of its entities.
+    read('/me').catch((error: unknown) => {
+      if (!(error instanceof RowkeyClientError && error.code === 'forbidden')) throw error;
+    }),
+  ]);
+  const app = { api, model, user: toUser(session, me), imports, outcomes: createOutcomes(), signOut: () => signOut() };
   setState({ kind: 'signed-in', app });
 }

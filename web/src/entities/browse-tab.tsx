@@ -1,5 +1,6 @@
+import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { formatCosts } from '../api/cost.ts';
-import { canWrite, type Entity, keyPath } from '../api/model.ts';
+import { type Entity, keyPath, may } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
 import { arrangeColumns, sayConstants } from '../rows/row-columns.ts';
@@ -18,15 +19,14 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const { api, model, user } = useApp();
   const ways = waysToRead(entity, model, user);
   const asked = parseListQuery(address.query);
-  const found = ways.find(({ id }) => id === asked.by);
   const isOpened = address.query.size === 0;
   // An address that asks for nothing shows all rows, if a page of them takes one query.
-  const opening = isOpened ? findOpening(entity, ways) : undefined;
-  const way = found ?? opening ?? ways[0];
+  const found = (isOpened ? findOpening(entity, ways) : undefined) ?? ways.find(({ id }) => id === asked.by);
+  const way = found ?? ways[0];
   const isUnknownWay = asked.by !== '' && !found;
   const isColumn = (field: string) => way?.available.includes(field) ?? false;
   const unknownColumns = asked.columns.filter((field) => !isColumn(field));
-  const query = { ...asked, by: (found ?? opening)?.id ?? '', columns: asked.columns.filter(isColumn) };
+  const query = { ...asked, by: found?.id ?? '', columns: asked.columns.filter(isColumn) };
   // Another read than the one that was asked for could be taken for it.
   const isUnknown = isUnknownWay || asked.unknownFilters.length > 0;
   const readPage = way && !isUnknown ? createPageReader(api, entity, way, query) : undefined;
@@ -65,7 +65,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         query={query}
         onRead={(next) => navigate(addressOf(entity, ways, next))}
       />
-      <ErrorNotice error={rows.error} />
+      <ReadError entity={entity} error={rows.error} />
       {readPage && !(rows.error !== undefined && count === 0) && (
         <p class="summary" role="status" aria-busy={rows.isLoading}>
           {plural(count, 'row')}
@@ -90,7 +90,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
       {!readPage && !isUnknown && <StartReading {...{ entity, ways, way, query, isOpened }} />}
-      {canWrite(entity, user) && (
+      {may(entity, 'create', user) && (
         <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
             New row
@@ -98,6 +98,17 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </p>
       )}
     </>
+  );
+}
+
+/** A read that the rules do not open is no failure: the page says so, and which other ways there are. */
+function ReadError({ entity, error }: { readonly entity: Entity; readonly error: unknown }) {
+  if (!(error instanceof RowkeyClientError && error.code === 'forbidden')) return <ErrorNotice error={error} />;
+  return (
+    <Notice kind="info">
+      Your roles do not read {entity.name} this way. {error.message} Choose another way to read, or see{' '}
+      <a href={toAddress(['entities', entity.name, 'access'])}>who may do what</a>.
+    </Notice>
   );
 }
 

@@ -1,4 +1,4 @@
-import { canRead, canWrite, type Entity } from '../api/model.ts';
+import { canRead, type Entity, may } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
 import { EntityNotFound } from '../app/not-found.tsx';
 import type { PageProps } from '../app/page.ts';
@@ -10,7 +10,7 @@ import { Tabs } from '../ui/tabs.tsx';
 /** For roles that write rows without reading them. */
 function WriteOnly({ entity }: { readonly entity: Entity }) {
   const { user } = useApp();
-  if (entity.series || !canWrite(entity, user)) return <p>Your roles may not read {entity.name}.</p>;
+  if (entity.series || !may(entity, 'create', user)) return <p>Your roles may not read {entity.name}.</p>;
   return (
     <p>
       Your roles write rows without reading them. <a href={toAddress(['entities', entity.name, 'new'])}>New row</a>

@@ -31,6 +31,7 @@ export function createPageReader(api: Api, entity: Entity, way: Way, query: List
     const page = { after, top, signal };
     if (way.kind === 'scan') return scan(api, entity, { ...page, select, where });
     const client = api.entity(entity.name);
+    if (way.kind === 'mine') return client.mine(options).page(page);
     if (way.kind === 'partition') return client.range(values, options).page(page);
     const index = client.by[way.id];
     if (!index) throw new Error(`No index "${way.id}".`);
@@ -42,7 +43,7 @@ export function createPageReader(api: Api, entity: Entity, way: Way, query: List
 }
 
 /** A page of the whole table, by a route that only operators may call. */
-export async function scan(
+async function scan(
   api: Api,
   { name }: Entity,
   request: PageRequest & {

@@ -1,11 +1,11 @@
 import { formatCosts } from '../api/cost.ts';
-import { canRead, type Entity, type Model, type Roles } from '../api/model.ts';
+import { canRead, type Entity, type Model, type Roles, readsEveryRow } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { plural } from '../ui/format.ts';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { FirstRows } from './first-rows.tsx';
 import { type ListQuery, toListAddress } from './list-query.ts';
-import { findRead, type Way } from './ways.ts';
+import { findPreview, findRead, type Way } from './ways.ts';
 
 const MOST_CHOICES = 50;
 
@@ -14,7 +14,7 @@ interface StartReadingProps {
   readonly ways: readonly Way[];
   readonly way: Way;
   readonly query: ListQuery;
-  /** True if the address asks for nothing. Then an operator sees the first rows of the table. */
+  /** True if the address asks for nothing. Then the page shows the first rows of a list that needs no value, if there is one. */
   readonly isOpened: boolean;
 }
 
@@ -27,19 +27,22 @@ export function StartReading({ entity, ways, way, query, isOpened }: StartReadin
   const choices = kind === 'partition' ? findChoices(entity, model, user) : undefined;
   const lists = ways.filter((each) => each.kind === 'index' && findRead(each, {}));
   const scan = ways.find((each) => each.kind === 'scan');
+  const preview = isOpened ? findPreview(entity, ways) : undefined;
   return (
     <>
       <p class="muted">
-        {isOpened && !scan && `No rows are shown, because no index lists all rows of ${entity.name} in one query. `}
+        {isOpened && !preview && `No rows are shown, because ${sayWhyNone(entity, user)}. `}
         {kind === 'key'
           ? `Fill in ${fields.join(', ')} to open a row.`
           : `Fill in ${required.join(', ')} to list rows, or choose another way to read.`}
-        {lists.map(({ id, title }) => (
-          <span key={id}>
-            {' '}
-            <a href={addressOf(id)}>Show the first rows of the {title}</a>
-          </span>
-        ))}
+        {lists
+          .filter((each) => each !== preview)
+          .map(({ id, title }) => (
+            <span key={id}>
+              {' '}
+              <a href={addressOf(id)}>Show the first rows of the {title}</a>
+            </span>
+          ))}
         {scan && !isOpened && (
           <>
             {' '}
@@ -54,9 +57,15 @@ export function StartReading({ entity, ways, way, query, isOpened }: StartReadin
           toAddress={(value) => addressOf(way.id, { [choices.field]: value })}
         />
       )}
-      {scan && isOpened && <FirstRows entity={entity} way={scan} address={addressOf(scan.id)} />}
+      {preview && <FirstRows entity={entity} way={preview} address={addressOf(preview.id)} />}
     </>
   );
+}
+
+function sayWhyNone(entity: Entity, user: Roles): string {
+  return readsEveryRow(entity, user)
+    ? `no index lists all rows of ${entity.name} in one query`
+    : `the rules of ${entity.name} let you read some rows only, and name no list of them`;
 }
 
 interface PartitionChoices {

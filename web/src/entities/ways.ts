@@ -1,4 +1,6 @@
 import {
+  canList,
+  canListOwn,
   type Entity,
   hasRange,
   isOperator,
@@ -7,13 +9,14 @@ import {
   type RangeDescription,
   type Roles,
   readableFields,
+  readsEveryRow,
   type TemplateDescription,
 } from '../api/model.ts';
 
-/** A way to read rows of an entity: by key, a partition, an index, or the whole table. */
+/** A way to read rows of an entity: by key, a partition, an index, all that the rules let the caller read, or the whole table. */
 export interface Way {
   readonly id: string;
-  readonly kind: 'key' | 'partition' | 'index' | 'scan';
+  readonly kind: 'key' | 'partition' | 'index' | 'mine' | 'scan';
   readonly title: string;
   readonly hint: string;
   /** Rows without one of these fields are not found this way. */
@@ -32,8 +35,9 @@ export interface Way {
 const PARTITION = '';
 const KEY = '=';
 const SCAN = '*';
+const MINE = '~';
 
-/** The ways that the roles of the user allow. An index needs the right to read its fields, because its order reveals them. */
+/** The ways that the roles of the user and the rules on rows allow. An index needs the right to read its fields, because its order reveals them. */
 export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
   const readable = readableFields(entity, user);
   const partition = entity.key.partition.fields;
@@ -41,6 +45,7 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
   const all = { fields: [], ranges: [], isOne: false, available: readable, needs: [] };
   const indexes = Object.entries(entity.indexes)
     .filter(([, index]) => [...index.fields, ...index.row.fields].every((field) => readable.includes(field)))
+    .filter(([id, { of }]) => of === 'one' || canList(entity, user, id))
     .map(([id, index]): Way => {
       const { copies, fields, ranges, of, kind, unique, sparse } = index;
       const isPart = typeof copies !== 'string';
@@ -64,7 +69,7 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
       };
     });
   return [
-    ...(hasRange(entity)
+    ...(hasRange(entity) && canList(entity, user)
       ? [
           {
             ...all,
@@ -79,7 +84,10 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
       : []),
     { ...all, id: KEY, kind: 'key', title: 'key', hint: 'opens the row', fields: entity.key.fields, isOne: true },
     ...indexes,
-    ...(isOperator(model, user) && canScan(entity)
+    ...(canListOwn(entity, user)
+      ? [{ ...all, id: MINE, kind: 'mine', title: 'your rows', hint: 'all rows that the rules let you read' } as const]
+      : []),
+    ...(isOperator(model, user) && canScan(entity) && readsEveryRow(entity, user)
       ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
       : []),
   ];
@@ -95,19 +103,41 @@ function canScan({ archiveOf, period, series }: Entity): boolean {
   return archiveOf === undefined && period === undefined && series === undefined;
 }
 
-/** The way that lists all rows, a page in one query, without a value to fill in. An index that refers to rows reads each of them. */
+/**
+ * The way that lists all rows, or all that the rules let the caller read, without a value to fill in. Of the lists of all rows, only one that
+ * takes a query for a page. An index that refers to rows reads each of them.
+ */
 export function findOpening({ key, indexes }: Entity, ways: readonly Way[]): Way | undefined {
   const isWhole = ({ id, kind, needs }: Way) => {
     if (kind === 'partition') return !isSpread(key.partition);
     const index = indexes[id];
     return index && index.copies !== 'keys' && !index.sparse && needs.length === 0 && !isSpread(index.partition);
   };
-  return ways.find((way) => way.kind !== 'scan' && findRead(way, {}) && isWhole(way));
+  return (
+    ways.find((way) => (way.kind === 'partition' || way.kind === 'index') && findRead(way, {}) && isWhole(way)) ??
+    ways.find(({ kind }) => kind === 'mine')
+  );
 }
 
 /** True if each bucket takes a query: `{code%8}`. */
 function isSpread(partition: TemplateDescription | undefined): boolean {
-  return partition !== undefined && /\{[^}]*%\d+\}/.test(partition.template);
+  return countBuckets(partition) > 1;
+}
+
+function countBuckets(partition: TemplateDescription | undefined): number {
+  return Number(/\{[^}]*%(\d+)\}/.exec(partition?.template ?? '')?.[1] ?? 1);
+}
+
+/** A page of a list with more buckets costs too much for a page that nobody has asked for. */
+const MOST_BUCKETS = 16;
+
+/** The way by which a page shows its first rows if no list of all rows takes one query: for operators the table, else an index. */
+export function findPreview({ indexes }: Entity, ways: readonly Way[]): Way | undefined {
+  const isCheap = ({ id, kind }: Way) => kind === 'index' && countBuckets(indexes[id]?.partition) <= MOST_BUCKETS;
+  const lists = ways.filter((way) => isCheap(way) && findRead(way, {}));
+  // An index of all rows before those that leave some out.
+  const isOfAll = ({ id, needs }: Way) => !indexes[id]?.sparse && needs.length === 0;
+  return ways.find(({ kind }) => kind === 'scan') ?? lists.find(isOfAll) ?? lists[0];
 }
 
 const kindNames = {
@@ -121,7 +151,7 @@ export function findRead(way: Way, given: Readonly<Record<string, string>>) {
   const isGiven = (field: string) => (given[field] ?? '') !== '';
   const filled = way.fields.filter(isGiven);
   const isLeading = filled.every((field, position) => way.fields[position] === field);
-  if (way.kind === 'scan') return { fields: [], range: undefined };
+  if (way.kind === 'scan' || way.kind === 'mine') return { fields: [], range: undefined };
   const range = way.ranges.find(
     ({ fields }) => fields.length === filled.length && fields.every((field) => filled.includes(field)),
   );

@@ -1,4 +1,4 @@
-import { canWrite } from '../api/model.ts';
+import { may } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import type { RowSectionProps } from '../app/page.ts';
 import { FilePanel } from './file-panel.tsx';
@@ -18,7 +18,7 @@ export function FilesSection({ entity, rowKey, values, reload }: RowSectionProps
           field={field}
           attachment={attachment}
           stored={values[field] as StoredFile | undefined}
-          isWritable={canWrite(entity, user)}
+          isWritable={may(entity, 'update', user)}
           reload={reload}
         />
       ))}

@@ -1,4 +1,4 @@
-import { canRead, canWrite, keyPath } from '../api/model.ts';
+import { canRead, keyPath, may } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
 import { EntityNotFound, NotFound } from '../app/not-found.tsx';
 import type { PageProps } from '../app/page.ts';
@@ -14,7 +14,7 @@ export function CreatePage({ open, address }: PageProps) {
   const entity = useEntity(open.entity ?? '');
   if (!entity) return <EntityNotFound name={open.entity} />;
   const { name } = entity;
-  if (entity.series || !canWrite(entity, user))
+  if (entity.series || !may(entity, 'create', user))
     return (
       <NotFound what="Form" back={{ title: name, address: toAddress(['entities', name]) }}>
         {entity.series ? `${name} is a data series, whose counts have no form.` : `Your roles may not write ${name}.`}

@@ -33,6 +33,8 @@ export function ActionDialog(props: ActionDialogProps) {
   const { user } = useApp();
   const isExplained = explain !== undefined && canReadWhole(entity, user);
   const explained = useLoaded(async (signal) => (isExplained ? explain(signal) : undefined), `${isExplained} ${id}`);
+  // Its steps name rows of every entity in the table, of which the caller may not read each.
+  const isHidden = explained.error instanceof RowkeyClientError && explained.error.code === 'forbidden';
   const isRefused = explained.error instanceof RowkeyClientError && explained.error.code === 'referenced';
   return (
     <ConfirmDialog
@@ -46,10 +48,10 @@ export function ActionDialog(props: ActionDialogProps) {
       onClose={onClose}
     >
       {(!isRefused || !isDangerous) && children}
-      {isExplained && <Explained {...explained} />}
+      {isExplained && !isHidden && <Explained {...explained} />}
       {isRefused && <p>Change or delete the rows that refer to this row, then open the dialog again.</p>}
-      {!canReadWhole(entity, user) && (
-        <p class="muted">Only roles that read every field of {entity.name} see what the action would do.</p>
+      {(isHidden || !canReadWhole(entity, user)) && (
+        <p class="muted">Only roles that read every row of its table, with all fields, see what the action would do.</p>
       )}
     </ConfirmDialog>
   );

@@ -1,4 +1,4 @@
-import { canRead, canWrite, type Entity, type Values } from '../api/model.ts';
+import { canRead, type Entity, may, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { toAddress } from '../app/router.ts';
 import { OnDemand } from './on-demand.tsx';
@@ -26,7 +26,7 @@ export function Children({ entity, rowKey }: { readonly entity: Entity; readonly
           {(rows) => (
             <>
               <ChildTable child={child} rows={rows} parentKey={entity.key.fields} />
-              {canWrite(child, user) && (
+              {may(child, 'create', user) && (
                 <a class="link-button" href={toAddress(['entities', child.name, 'new'], toQuery(rowKey))}>
                   New row of {child.name}
                 </a>

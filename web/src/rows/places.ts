@@ -21,7 +21,8 @@ interface Described {
  */
 export function findPlaces(described: Described, read: Explanation, removal: Explanation): Place[] {
   const places = new Map<string, Place>();
-  const own = read.steps.find((step) => step.read === 'row');
+  // The rules read the memberships of the caller before the row.
+  const own = read.steps.findLast((step) => step.read === 'row');
   const add = (table: unknown, partition: unknown, row: unknown, given?: string) => {
     const place = { table: String(table), partition: String(partition), row: String(row) };
     const id = JSON.stringify(place);
@@ -39,18 +40,32 @@ export function findPlaces(described: Described, read: Explanation, removal: Exp
   return [...places.values()];
 }
 
-/** The index entries of a row without an explained delete: explained reads of the indexes name their tables and keys. */
+interface Asked {
+  readonly explain: Pick<Explained, 'by'>;
+  /** The explained read of the row. */
+  readonly read: Explanation;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * The entries of a row in the indexes with these names, without an explained delete: explained reads of the indexes name their tables
+ * and keys.
+ */
 export async function findIndexEntries(
-  { entity, values }: Omit<Described, 'model'>,
-  explain: Pick<Explained, 'by'>,
-  signal: AbortSignal,
+  { entity, values, names }: Omit<Described, 'model'> & { readonly names: readonly string[] },
+  { explain, read, signal }: Asked,
 ): Promise<Place[]> {
+  // The rules read the same for the row and for the index.
+  const ofRules = new Set(read.steps.map((step) => JSON.stringify(step)));
   const found = Object.entries(entity.indexes).flatMap(([name, index]) => {
+    if (!names.includes(name)) return [];
     if (neededFields(entity, index).some((field) => values[field] === undefined)) return [];
     const what = `index entry: ${name}${index.sparse ? ', if the row meets its condition' : ''}`;
     return eachOfList(index, values).map(async (one): Promise<Place | undefined> => {
       const { steps } = await explainRead(name, index, one, explain, signal);
-      const step = steps.find(({ read }) => read === 'row' || read === 'rows');
+      const step = steps.find(
+        (each) => (each.read === 'row' || each.read === 'rows') && !ofRules.has(JSON.stringify(each)),
+      );
       if (!step) return undefined;
       const {
         table,

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Stored } from '../api/entity-client.ts';
-import { canRemove, canWrite, type Entity, type Values } from '../api/model.ts';
+import { canTake, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ActionDialog } from './action-dialog.tsx';
 import { MoveDialog, type Moved } from './move-dialog.tsx';
@@ -26,9 +26,10 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved,
   const close = () => setOpen(undefined);
   const client = api.entity(entity.name);
   const explain = api.explain(entity.name);
-  const isRemovable = canRemove(entity, model, user);
+  const isRemovable = canTake(entity, 'delete', model, user);
   // A row of an archive can only be deleted.
-  const isTransferable = isRemovable && canWrite(entity, user);
+  const isMovable = canTake(entity, 'update', model, user) && entity.movable.length > 0;
+  const isArchivable = isRemovable && entity.archive !== undefined;
   const obstacle = findUndoObstacle(entity, user, stored.values);
   const remove = async () => {
     try {
@@ -51,12 +52,12 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved,
           Edit
         </button>
       )}
-      {isTransferable && entity.movable.length > 0 && (
+      {isMovable && (
         <button type="button" class="secondary outline" onClick={() => setOpen('move')}>
           Move
         </button>
       )}
-      {isTransferable && entity.archive !== undefined && (
+      {isArchivable && (
         <button type="button" class="secondary outline" onClick={() => setOpen('archive')}>
           Archive
         </button>

@@ -5,12 +5,12 @@ import type { Stored } from '../api/entity-client.ts';
 import {
   canRead,
   canReadWhole,
-  canRemove,
-  canWrite,
+  canTake,
   type Entity,
   hasRange,
   isOperator,
   keyPath,
+  may,
   type Values,
 } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
@@ -126,7 +126,7 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
       {unreadable.length > 0 && (
         <Notice kind="bad">
           {joinNames(unreadable, 'and')} cannot be read: the stored data was lost, or changed outside the API.{' '}
-          {canWrite(entity, user)
+          {may(entity, 'update', user)
             ? `Edit the row and enter a new value of ${joinNames(unreadable, 'and')}. Other fields can be read and changed.`
             : 'Someone who may write the row can enter a new value.'}
         </Notice>
@@ -144,12 +144,12 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
           }}
         />
       ) : (
-        (canWrite(entity, user) || canRemove(entity, model, user)) && (
+        (may(entity, 'update', user) || canTake(entity, 'delete', model, user)) && (
           <RowActions
             entity={entity}
             rowKey={rowKey}
             stored={stored}
-            {...(canWrite(entity, user) ? { onEdit: () => setEditing(true) } : {})}
+            {...(may(entity, 'update', user) ? { onEdit: () => setEditing(true) } : {})}
             onDeleted={() => setDeleted(stored.values)}
             onMoved={setMoved}
             reload={reload}
@@ -206,7 +206,7 @@ function Missing({ entity, rowKey }: { readonly entity: Entity; readonly rowKey:
   return (
     <>
       <Notice kind="info">There is no row with this key.</Notice>
-      {canWrite(entity, user) && (
+      {may(entity, 'create', user) && (
         <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query)}>
           Create it
         </a>

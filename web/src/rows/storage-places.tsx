@@ -1,6 +1,8 @@
 import { RowkeyClientError } from '../../../lib/client/index.ts';
-import { canReadWhole, canRemove, type Entity, neededFields, type Values } from '../api/model.ts';
+import type { Explanation } from '../api/entity-client.ts';
+import { canReadWhole, canTake, type Entity, neededFields, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
+import { waysToRead } from '../entities/ways.ts';
 import { joinNames } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import { OnDemand } from './on-demand.tsx';
@@ -9,13 +11,12 @@ import { findIndexEntries, findPlaces, type Place } from './places.ts';
 const NOTHING = { steps: [], transactions: 0 };
 
 /**
- * The rows, index entries and blobs of a row. They are those that a delete would read and write. If the delete is not allowed,
- * the row and its index entries are shown.
+ * The rows, index entries and blobs of a row. They are those that a delete would read and write. If the delete is not allowed, or its
+ * explanation is not, the row and its index entries are shown.
  */
 export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey: Values; readonly values: Values }) {
   const { entity, rowKey, values } = props;
   const { api, user, model } = useApp();
-  if (!canReadWhole(entity, user)) return null;
   const explain = api.explain(entity.name);
   return (
     <OnDemand
@@ -23,27 +24,27 @@ export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey:
       id={JSON.stringify([entity.name, rowKey])}
       load={async (signal) => {
         const read = await explain.get(rowKey, { signal });
-        const removal = canRemove(entity, model, user)
-          ? await explain.delete(rowKey, { signal }).catch((error: unknown) => {
-              if (error instanceof RowkeyClientError && error.code === 'referenced') return undefined;
-              throw error;
-            })
-          : undefined;
-        const places = findPlaces({ entity, model, values }, read, removal ?? NOTHING);
-        const entries = removal ? [] : await findIndexEntries({ entity, values }, explain, signal);
-        return { places: [...places, ...entries], isWhole: removal !== undefined };
+        const removal = await explainRemoval(() =>
+          canReadWhole(entity, user) && canTake(entity, 'delete', model, user)
+            ? explain.delete(rowKey, { signal })
+            : undefined,
+        );
+        const places = findPlaces({ entity, model, values }, read, removal.explanation ?? NOTHING);
+        if (removal.explanation) return { places, closed: [] };
+        const names = waysToRead(entity, model, user).flatMap(({ id, kind }) => (kind === 'index' ? [id] : []));
+        const entries = await findIndexEntries({ entity, values, names }, { explain, read, signal });
+        const closed = Object.keys(entity.indexes).filter((name) => !names.includes(name));
+        return { places: [...places, ...entries], closed, reason: removal.reason };
       }}
     >
-      {({ places, isWhole }) => (
+      {({ places, closed, reason }) => (
         <>
           <PlaceTable places={places} entity={entity} />
-          {!isWhole && (
+          {reason !== undefined && (
             <p class="muted">
               <small>
-                Only the row and its index entries are listed:{' '}
-                {canRemove(entity, model, user)
-                  ? 'the other places are those that a delete changes, and it is refused while other rows refer to the row.'
-                  : 'the other places are shown to roles that may delete the row.'}
+                Only the row and its index entries are listed: the other places are {reason}.
+                {closed.length > 0 && ` Your roles do not read through ${joinNames(closed, 'and')}.`}
               </small>
             </p>
           )}
@@ -52,6 +53,25 @@ export function StoragePlaces(props: { readonly entity: Entity; readonly rowKey:
       )}
     </OnDemand>
   );
+}
+
+/** The explained delete, or why there is none. Its steps name rows of every entity in the table, whose keys the caller must be able to read. */
+async function explainRemoval(
+  explain: () => Promise<Explanation> | undefined,
+): Promise<{ readonly explanation?: Explanation | undefined; readonly reason?: string }> {
+  try {
+    const explanation = await explain();
+    return explanation
+      ? { explanation }
+      : { reason: 'shown to roles that may delete the row and read every row of its table' };
+  } catch (error) {
+    const code = error instanceof RowkeyClientError ? error.code : undefined;
+    if (code === 'referenced')
+      return { reason: 'those that a delete changes, and it is refused while other rows refer to the row' };
+    if (code === 'forbidden')
+      return { reason: 'shown to roles that may delete the row and read every row of its table' };
+    throw error;
+  }
 }
 
 /** The indexes that leave the row out. A field that the page has not read may have a value. */

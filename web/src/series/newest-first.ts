@@ -1,6 +1,15 @@
 import type { Api } from '../api/api.ts';
 import type { Listing } from '../api/entity-client.ts';
-import { canRead, type Entity, hasRange, neededFields, type Roles, readableFields, type Values } from '../api/model.ts';
+import {
+  canList,
+  canRead,
+  type Entity,
+  hasRange,
+  neededFields,
+  type Roles,
+  readableFields,
+  type Values,
+} from '../api/model.ts';
 
 /** A list whose first page has the newest rows. */
 interface NewestFirst {
@@ -17,11 +26,11 @@ interface NewestFirst {
 export function newestFirstLists(entity: Entity, user: Roles): readonly NewestFirst[] {
   const { key, indexes, name } = entity;
   const readable = readableFields(entity, user);
-  const own = hasRange(entity) && /^[^{]*\{\w+~\}/.test(key.row.template);
+  const own = hasRange(entity) && canList(entity, user) && /^[^{]*\{\w+~\}/.test(key.row.template);
   const ofIndexes = Object.entries(indexes).flatMap(([index, described]) => {
     const { ranges, row } = described;
     const range = ranges.find(({ order }) => order === 'descending');
-    const isAllowed = row.fields.every((field) => readable.includes(field));
+    const isAllowed = canList(entity, user, index) && row.fields.every((field) => readable.includes(field));
     if (!range || !isAllowed) return [];
     const list = (api: Api, given: Values) => {
       const client = api.entity(name).by[index];

@@ -1,4 +1,4 @@
-import { canRead, canWrite, type Entity } from '../api/model.ts';
+import { canRead, type Entity, may } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import type { Address } from '../app/router.ts';
 import { ExportPanel } from './export-panel.tsx';
@@ -9,7 +9,7 @@ export function TransferTab({ entity }: { readonly entity: Entity; readonly addr
   const { user } = useApp();
   return (
     <>
-      {canWrite(entity, user) && <ImportPanel entity={entity} />}
+      {may(entity, 'create', user) && <ImportPanel entity={entity} />}
       {canRead(entity, user) && <ExportPanel entity={entity} />}
     </>
   );

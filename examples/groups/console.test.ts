@@ -1,0 +1,70 @@
+import { fileURLToPath } from 'node:url';
+import { beforeAll, expect, test } from 'vitest';
+import { lookAt, openPart, useConsole } from '../../test/console.ts';
+import { model } from './model.ts';
+
+/** The console of an app whose users reach some rows only, by rules. */
+
+const folder = fileURLToPath(new URL('.', import.meta.url));
+const { product, open } = await useConsole(import.meta.url, { app: { model, folder, packs: undefined } });
+const ann = 'ann@contoso.com';
+const group = { id: '' };
+
+beforeAll(async () => {
+  const as = product.as('user', ann);
+  const created = await as('POST', '/api/groups', { body: { name: 'Trip' } });
+  expect(created.status).toBe(201);
+  group.id = created.body.groupId;
+  const rows = [
+    ['members', {}],
+    ...['Train', 'Hotel', 'Pizza'].map((title) => ['expenses', { title, amount: 12.5 }] as const),
+  ] as const;
+  for (const [entity, values] of rows)
+    expect((await as('POST', `/api/${entity}`, { body: { groupId: group.id, ...values } })).status).toBe(201);
+});
+
+test('opens each entity with the rows that the rules let the caller read, and never with an error', async () => {
+  const page = await open('#/entities/expenses', 'user', ann);
+  await page.getByText(/^3 rows · \d transactions?,/).waitFor();
+  await page.getByRole('cell', { name: 'Hotel' }).waitFor();
+  await lookAt(page, 'rows-by-rules');
+  for (const entity of ['groups', 'members']) {
+    await page.goto(new URL(`/console/#/entities/${entity}`, product.url).href);
+    await page.getByText(/^1 row · /).waitFor();
+  }
+  await page.goto(new URL('/console/#/entities/invitations', product.url).href);
+  await page.getByText('No row matches.').waitFor();
+  // An operator who reads some rows only may not scan the table.
+  const operator = await open('#/entities/expenses', ['user', 'operator'], ann);
+  await operator.getByText(/^3 rows · /).waitFor();
+  expect(await operator.getByRole('alert').count()).toBe(0);
+});
+
+test('says calmly that the rules do not open a list', async () => {
+  const page = await open('#/entities/expenses', 'user', ann);
+  // As the API responds if the memberships of a caller are too many.
+  await page.route('**/api/expenses?*', (route) =>
+    route.fulfill({ status: 403, json: { title: 'Forbidden', code: 'forbidden', detail: 'Too many memberships.' } }),
+  );
+  await page.reload();
+  await page.getByText('Your roles do not read expenses this way. Too many memberships.').waitFor();
+  expect(await page.getByRole('alert').count()).toBe(0);
+  await lookAt(page, 'rows-that-no-rule-opens');
+});
+
+test('shows where a row is stored to a caller who reads some rows only, and offers no write that the rules forbid', async () => {
+  const page = await open(`#/entities/groups/rows/${group.id}/${ann}`, 'user', ann);
+  await openPart(page, 'Where it is stored');
+  const places = page.getByRole('region', { name: 'Rows and index entries' });
+  await places.waitFor();
+  const texts = (await places.getByRole('row').allTextContents()).slice(1);
+  expect(texts.map((text) => text.replaceAll(group.id, 'ID'))).toEqual([
+    `the rowgroupsIDgroup_${ann}`,
+    'index entry: groupIdgroupidsIDid',
+    `index entry: ownerIdgroupsbyowner${ann}ID`,
+  ]);
+  await page.getByText('shown to roles that may delete the row and read every row of its table').waitFor();
+  // No rule lets anybody change or delete a group.
+  expect(await page.getByRole('button', { name: /Edit|Delete/ }).count()).toBe(0);
+  await lookAt(page, 'places-by-rules');
+});
