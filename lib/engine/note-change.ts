@@ -35,6 +35,7 @@ export const ChangeRecord = z.object({
     'restore',
     'block',
     'unblock',
+    'erase',
   ]),
   entity: z.string(),
   table: z.string(),
@@ -47,7 +48,7 @@ export const ChangeRecord = z.object({
   /** The permissions of a grant and its expiry. Its signature is never recorded. */
   permissions: z.string().optional(),
   until: z.iso.datetime().optional(),
-  /** The identity whose grants are revoked or restored, or who is blocked or unblocked. */
+  /** The identity whose grants are revoked or restored, who is blocked or unblocked, or whose data is erased. */
   subject: z.string().optional(),
   /** Set if the outcome is unknown. */
   outcome: z.literal('unknown').optional(),

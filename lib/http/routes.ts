@@ -19,6 +19,7 @@ import { operatorRoutes } from './routes/operator-routes.ts';
 import { queryRoute } from './routes/query-route.ts';
 import { seriesRoutes } from './routes/series-routes.ts';
 import { transactRoute } from './routes/transact-route.ts';
+import { userDataRoutes } from './routes/user-data-routes.ts';
 import { userRoutes } from './routes/user-routes.ts';
 import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
 
@@ -56,6 +57,7 @@ export function createRoutes(model: LinkedModel): Route[] {
     ...Object.values(model.operations).map((declared) => appOperationRoute(declared, entities)),
     ...(single.length > 0 ? [queryRoute(withArchives(single)), transactRoute(entities)] : []),
     meRoute(model),
+    ...userDataRoutes(model),
     healthRoute,
     modelRoute(model),
     problemsRoute,

@@ -23,6 +23,9 @@ export type ChecksOf<Shape extends z.ZodRawShape> = Readonly<
   Record<string, (values: z.output<z.ZodObject<Shape>>) => boolean>
 >;
 
+/** What becomes of a row when the data of its user is erased: deleted, kept, or changed to these values, of which null removes a field. */
+export type Erasing = 'delete' | 'keep' | Readonly<Record<string, unknown>>;
+
 /** What a declaration refers to. The links of a model put entities in its place. */
 interface Unlinked {
   readonly archive: { readonly table: string; readonly without?: readonly string[] };
@@ -124,6 +127,11 @@ export interface Options<Field extends string = string, Other extends Others = U
    * `'to must be after from'`. It gets the fields that callers write, without encrypted and large ones, those of a split and files.
    */
   readonly checks?: Readonly<Record<string, Check>>;
+  /**
+   * The fields that have the subject of a user, each with what becomes of the row when the user's data is erased. The rows are listed by the
+   * partition key of the entity or of an index, which is the field alone. If a model has the option, each field that a rule takes for the subject needs it.
+   */
+  readonly ofUser?: ByField<Field, Erasing>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: ByField<Field, Other['counted']>;
   readonly access: AccessDeclaration<string, string, Other['other']>;
@@ -366,6 +374,18 @@ const ENTITY_OPTIONS = {
       .optional(),
     absent: NONE,
     notInArchive: true,
+  },
+  ofUser: {
+    accepts: z
+      .record(
+        z.string(),
+        z.union([z.enum(['delete', 'keep']), z.record(z.string(), z.unknown())], {
+          error: 'needs "delete", "keep" or the values to set',
+        }),
+      )
+      .optional(),
+    absent: NONE,
+    inSeries: true,
   },
   counts: {
     accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),

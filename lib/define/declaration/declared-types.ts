@@ -125,7 +125,7 @@ type Rules<Given, Field extends string, Written extends string> = {
       ? CheckedParts<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
       : Option extends 'derived' | 'counts'
         ? CheckedNames<Given[Option], Written>
-        : Option extends 'references' | 'defaults'
+        : Option extends 'references' | 'defaults' | 'ofUser'
           ? CheckedNames<Given[Option], Field>
           : Option extends 'denormalized'
             ? CheckedCopies<Given[Option], Field, Written>

@@ -6,6 +6,7 @@ import { type Placement, placementErrors } from '../places/placement.ts';
 import { lookupBy, referringFields } from '../places/relation.ts';
 import { overlapErrors } from './key-overlap.ts';
 import { ruleErrors } from './validate-rules.ts';
+import { userRowErrors } from './validate-user-rows.ts';
 import { visitorErrors } from './validate-visitors.ts';
 
 /**
@@ -63,6 +64,7 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     operationErrors(model, reserved),
     tableErrors(entities, reserved),
     ...entities.map((entity) => naming(entity, [...entityErrors(entity), ...ruleErrors(entity)])),
+    userRowErrors(entities),
     ...patternErrors(entities, reserved),
     overlapErrors(entities),
     containerErrors(model, reserved),

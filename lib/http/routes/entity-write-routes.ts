@@ -39,6 +39,7 @@ import { Problem, type ProblemLog, reportProblem } from '../problem.ts';
 import { readBoolean, readContinuation, toNextLink } from '../query.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
 import { pathTo, type RequestContext, type Route, type RouteResult, toPathTemplate } from '../route.ts';
+import { describeFailed, FailedRows, sayOnce, TIME_BUDGET_MS } from './failed-rows.ts';
 
 /** The delete of an entity, and its status if children may make it long. */
 export function deleteRoutes(entity: Entity): Route[] {
@@ -203,29 +204,10 @@ export function toResult(
   return { status: STATUS_OF[outcome], ...(etag ? { etag: toViewEtag(etag, hiddenFields(entity, caller)) } : {}) };
 }
 
-/** One mistake of the app may fail every action. */
-function sayOnce(log: ProblemLog): ProblemLog {
-  const said = new Set<string>();
-  return {
-    error(line, ...frames) {
-      if (!said.has(line)) log.error(line, ...frames);
-      said.add(line);
-    },
-  };
-}
-
-/** Well below the time that the Functions host gives a request. */
-const TIME_BUDGET_MS = 20_000;
-/** The number of deleted entities tells a caller enough to look at the others. */
-const MAX_PROBLEMS = 20;
-
-const DeletedRange = z.object({
+const DeletedRange = FailedRows.extend({
   deleted: z.int(),
-  /** How many entities could not be deleted, and the problems of the first of them. */
-  failed: z.int(),
   /** Rows that clients wrote and that are not valid entities: they are still there. */
   skipped: z.int(),
-  problems: z.array(Problem).max(MAX_PROBLEMS),
 });
 
 /** None for an entity whose partition has only one row, which a single delete deletes. */
@@ -262,17 +244,14 @@ function deleteRangeRoutes(entity: Entity): Route[] {
         return { partition, from, to, all, after, until: engine.now() + TIME_BUDGET_MS, link: { path, bound } };
       },
       async present({ deleted, failed, skipped, next }, context, { link }) {
-        const { caller, root } = context;
-        const log = sayOnce(context.log);
-        // The detail names an entity.
-        const report = ({ code, message, cause, ...fields }: RowkeyError) =>
-          reportProblem(
-            new RowkeyError(code, message, { cause, ...(canRead(entity, caller) ? fields : {}) }),
-            root,
-            log,
-          );
-        const problems = failed.slice(0, MAX_PROBLEMS).map(report);
-        const body = { deleted, failed: failed.length, skipped, problems };
+        const body = {
+          deleted,
+          skipped,
+          ...describeFailed(
+            failed.map((error) => ({ entity, error })),
+            context,
+          ),
+        };
         return { status: 200, body, headers: await toNextLink(context, next, link) };
       },
     }),

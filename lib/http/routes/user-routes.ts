@@ -7,7 +7,7 @@ import { bind, bindPage, listOf } from '../bind.ts';
 import { PAGE_QUERY } from '../query.ts';
 import type { RequestContext, Route } from '../route.ts';
 
-const User = z.strictObject({
+export const User = z.strictObject({
   subject: z
     .string()
     .min(1)

@@ -44,6 +44,7 @@ type OfEngine =
   | 'derived'
   | 'defaults'
   | 'checks'
+  | 'ofUser'
   | 'access'
   | 'maxAge'
   | 'sharedTable';
