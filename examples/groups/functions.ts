@@ -6,13 +6,23 @@ export const rowkey = createRowkey({
   model,
   ...fromEnvironment(process.env),
   operations: {
+    async createGroup({ input, caller: { subject, claims }, unlimited }) {
+      const { groupId } = (await unlimited.groups.create(input)).values;
+      await unlimited.members.put(
+        { groupId, userId: subject },
+        { name: String(claims.email ?? subject), role: 'owner' },
+      );
+      return { groupId };
+    },
     /** A caller outside the group cannot read its invitations, and knows a code. */
     async join({ input: { code }, caller: { subject, claims }, unlimited }) {
       const invitation = await unlimited.invitations.by.code({ code });
       if (!invitation) throw new RowkeyError('not-found', 'The invitation does not exist or has expired.');
-      const { groupId } = invitation;
-      await unlimited.members.put({ groupId, userId: subject }, { name: String(claims.email ?? subject) });
-      return { groupId };
+      const key = { groupId: invitation.groupId, userId: subject };
+      // Whoever is a member already stays the owner.
+      if (!(await unlimited.members.get(key)))
+        await unlimited.members.put(key, { name: String(claims.email ?? subject), role: 'member' });
+      return { groupId: invitation.groupId };
     },
   },
 });

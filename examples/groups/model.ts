@@ -13,42 +13,33 @@ import {
 } from '../../lib/define.ts';
 
 const DAY_MS = 86_400_000;
-const ownsGroup = memberOf((): DeclaredEntity => groups, 'groupId');
 const inGroup = memberOf((): DeclaredEntity => members, 'groupId');
+const ownsGroup = memberOf((): DeclaredEntity => members, 'groupId', { role: 'owner' });
 const id = z.uuid().default(() => crypto.randomUUID());
 const name = z.string().min(1).max(80);
 const { email } = defineClaims({ email: { verifiedBy: { email_verified: [true], xms_edov: [true, 1, '1', 'true'] } } });
 
-/** The unique id makes the first owner the only one: the rules take whoever has a row here for the owner of the group. */
+/** Created with its owner, who is a member: see functions.ts. */
 export const groups = defineEntity('groups', {
-  schema: z.object({ groupId: id, ownerId: z.string(), name }),
+  schema: z.object({ groupId: id, name }),
   table: 'groups',
-  key: { partition: '{groupId}', row: 'group_{ownerId}' },
-  indexes: {
-    groupId: interPartitionIndex({ table: 'groupids', partition: '{groupId}', row: 'id', unique: true }),
-    ownerId: interPartitionIndex({ table: 'groupsbyowner', partition: '{ownerId}', row: '{groupId}' }),
-  },
+  key: { partition: '{groupId}', row: 'group' },
   access: {
-    read: [
-      { role: 'user', where: { groupId: inGroup } },
-      { role: 'user', where: { groupId: ownsGroup } },
-    ],
-    // Never deleted or moved: whoever took the id next would own the expenses.
-    write: { create: ['user'] },
-    set: { ownerId: subject() },
+    read: [{ role: 'user', where: { groupId: inGroup } }],
+    write: { update: [{ role: 'user', where: { groupId: ownsGroup } }] },
   },
 });
 
-/** Owners enter themselves; all others come in by an invitation. Nobody enters under the name of another: it is the verified email address. */
+/** The functions enter them. Nobody has the name of another: it is the verified email address. */
 export const members = defineEntity('members', {
-  schema: z.object({ groupId: z.uuid(), userId: z.string(), name }),
+  schema: z.object({ groupId: z.uuid(), userId: z.string(), name, role: z.enum(['owner', 'member']) }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'member_{userId}' },
   indexes: { userId: interPartitionIndex({ table: 'groupsbymember', partition: '{userId}', row: '{groupId}' }) },
+  ofUser: { userId: 'delete' },
   access: {
     read: [{ role: 'user', where: { groupId: inGroup } }],
     write: {
-      create: [{ role: 'user', where: { groupId: ownsGroup } }],
       delete: [
         { role: 'user', where: { groupId: ownsGroup } },
         { role: 'user', where: { groupId: inGroup, userId: subject() } },
@@ -90,6 +81,11 @@ export const expenses = defineEntity('expenses', {
   }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'expense_{expenseId}' },
+  indexes: {
+    paidBy: interPartitionIndex({ table: 'expensesbypayer', partition: '{paidBy}', row: '{groupId}_{expenseId}' }),
+  },
+  // The others still owe, or are owed, what was paid.
+  ofUser: { paidBy: { paidBy: 'former member', title: 'Deleted' } },
   attachments: {
     receipt: { container: 'receipts', maxBytes: 10_000_000, types: ['image/jpeg', 'image/png', 'application/pdf'] },
   },
@@ -109,6 +105,15 @@ export const expenses = defineEntity('expenses', {
   },
 });
 
+const createGroup = defineOperation('createGroup', {
+  summary: 'Create a group, of which the caller is the owner',
+  kind: 'write',
+  roles: ['user'],
+  input: z.object({ name }),
+  output: z.object({ groupId: z.uuid() }),
+  repeatable: true,
+});
+
 const join = defineOperation('join', {
   summary: 'Join the group of an invitation',
   kind: 'write',
@@ -124,5 +129,5 @@ export const model = defineModel({
   signedIn: 'user',
   blocksUsers: true,
   entities: [groups, members, invitations, expenses],
-  operations: [join],
+  operations: [createGroup, join],
 });

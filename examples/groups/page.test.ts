@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { build } from 'vite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createClient } from '../../lib/client/index.ts';
 import { useProduct } from '../../test/product.ts';
 import { useBrowser } from '../../test/use-browser.ts';
 import { model } from './model.ts';
@@ -108,6 +109,13 @@ test('two people share expenses, on a phone and on a desktop', async () => {
     .poll(() => eve.page.getByRole('alert').innerText())
     .toBe('The invitation does not exist or has expired.');
   expect(await itemsOf(eve.page, 'balances')).toEqual([]);
+
+  // Bob deletes what is his, and is gone from the group.
+  bob.page.on('dialog', (dialog) => dialog.accept());
+  await bob.page.getByRole('button', { name: 'Delete my data' }).click();
+  await bob.page.getByRole('button', { name: 'Sign in' }).waitFor();
+  await ann.page.reload();
+  await expect.poll(() => itemsOf(ann.page, 'balances')).toEqual(['ann@contoso.com: 0.00']);
 });
 
 test('an app that runs from a clone has the console, and the settings of the host that an app gets', async () => {
@@ -120,16 +128,34 @@ test('an app that runs from a clone has the console, and the settings of the hos
   expect(own).toBe(packed);
 });
 
+test('the typed client lists and erases what is of its caller', async () => {
+  const client = createClient<typeof model>({
+    url: `${product.url}/api`,
+    token: () => product.token('user', 'gil@contoso.com'),
+  });
+  const { groupId } = await client.operations.createGroup({ name: 'Trip' });
+  const { values } = await client.expenses.create({ groupId, title: 'Food', amount: 5 });
+  const userId = 'gil@contoso.com';
+  expect(await client.listOwnData()).toEqual([
+    { entity: 'members', field: 'userId', erasing: 'delete', values: { groupId, userId, name: userId, role: 'owner' } },
+    { entity: 'expenses', field: 'paidBy', erasing: 'change', values },
+  ]);
+  expect(await client.groups.get({ groupId })).toMatchObject({ values: { name: 'Trip' } });
+  expect(await client.eraseOwnData()).toEqual({ deleted: 1, changed: 1, failed: 0, errors: [] });
+  expect(await client.listOwnData()).toEqual([]);
+  expect(await client.groups.get({ groupId })).toBeUndefined();
+});
+
 test('only the payer finishes a draft', async () => {
   const [ann, dan] = ['ann@contoso.com', 'dan@contoso.com'];
   const as = (user: string) => product.as('user', user);
-  const groupId = crypto.randomUUID();
+  const { status, body: group } = await as(ann)('POST', '/api/createGroup', { body: { name: 'Trip' } });
+  expect(status).toBe(200);
+  const { groupId } = group;
   const expense = { groupId, expenseId: crypto.randomUUID(), paidBy: ann, title: 'Food', amount: 5, status: 'draft' };
   const code = crypto.randomUUID();
   const expiresAt = new Date(Date.now() + 3_600_000).toISOString();
   for (const [entity, body] of Object.entries({
-    groups: { groupId, ownerId: ann, name: 'Trip' },
-    members: { groupId, userId: ann, name: ann },
     invitations: { groupId, code, expiresAt },
     expenses: expense,
   }))

@@ -248,6 +248,26 @@ type Query<All extends Entities, IsExplained> = <const Built extends Readonly<Re
   options?: CallOptions,
 ) => Promise<IsExplained extends true ? Explanation : QueryResults<Built>>;
 
+/** A row of the caller. */
+export interface OwnRow<Name extends string = string> {
+  /** That of an archive is the name of its table. */
+  readonly entity: Name | (string & {});
+  /** The field with the subject of the caller. */
+  readonly field: string;
+  /** What becomes of the row when the caller erases it. */
+  readonly erasing: 'delete' | 'change' | 'keep';
+  readonly values: Readonly<Record<string, unknown>>;
+}
+
+/** What became of the rows of the caller. */
+export interface Erased {
+  readonly deleted: number;
+  readonly changed: number;
+  readonly failed: number;
+  /** The errors of the first rows of each request that failed. */
+  readonly errors: readonly RowkeyClientError[];
+}
+
 /** A client for each entity of a model, by name. */
 export type Client<All extends Entities, Own extends Operations = Operations> = {
   readonly [Name in keyof All & string]: All[Name]['series'] extends object
@@ -263,6 +283,13 @@ export type Client<All extends Entities, Own extends Operations = Operations> = 
      * const { subject } = await client.me();
      */
     readonly me: (options?: CallOptions) => Promise<Me>;
+    /** All rows that the model says to be of the caller (`ofUser`), without the fields that the caller may not see. */
+    readonly listOwnData: (options?: CallOptions) => Promise<readonly OwnRow<keyof All & string>[]>;
+    /**
+     * Erases these rows as the model says, by as many requests as it takes. A repeated call erases what is left, such as rows that another
+     * request was changing.
+     */
+    readonly eraseOwnData: (options?: CallOptions) => Promise<Erased>;
     /** Explains a call: `client.explain.employees.get(key)`. Writes need a role that may read the whole entity. */
     readonly explain: {
       readonly [Name in keyof All & string]: All[Name]['series'] extends object

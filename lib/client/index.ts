@@ -5,6 +5,7 @@ import type { CallOptions, Client, CreateOptions } from './client-types.ts';
 import { byName, createCore } from './core.ts';
 import { createEntityClient } from './entity-client.ts';
 import { load } from './errors.ts';
+import type * as OwnData from './own-data.ts';
 import type { RunQuery } from './query.ts';
 import type { TransportOptions } from './transport.ts';
 
@@ -24,12 +25,14 @@ export type {
   DeletedRange,
   DeleteRange,
   EntityClient,
+  Erased,
   Explanation,
   FileClient,
   Grant,
   Listing,
   Operation,
   OperationStatus,
+  OwnRow,
   Page,
   PageOptions,
   QueryRead,
@@ -87,12 +90,17 @@ export function createClient<Of extends AnyModel>(
     transact: transact(explains),
     operations: byName((name) => operation(explains, name)),
   });
-  const me = async ({ signal }: CallOptions = {}) =>
-    JSON.parse((await core.send({ method: 'GET', path: '/me', signal })).text);
+  const own =
+    (call: keyof typeof OwnData) =>
+    async ({ signal }: CallOptions = {}) =>
+      (await load(import('./own-data.ts')))[call](core, signal);
   const explain = byName((name) => createEntityClient(core, name, true), ofAll(true));
   // The members accept and return any values. Their types are those of the entities' declarations.
-  return byName((name) => createEntityClient(core, name, false), { explain, me, ...ofAll(false) }) as Client<
-    Of['entities'],
-    Of['operations']
-  >;
+  return byName((name) => createEntityClient(core, name, false), {
+    explain,
+    me: own('me'),
+    listOwnData: own('listOwnData'),
+    eraseOwnData: own('eraseOwnData'),
+    ...ofAll(false),
+  }) as Client<Of['entities'], Of['operations']>;
 }

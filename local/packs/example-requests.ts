@@ -5,7 +5,7 @@ import type { Model } from '../../lib/define/define-model.ts';
 import { memberField } from '../../lib/define/places/reach.ts';
 import type { Route } from '../../lib/http/route.ts';
 import { createRoutes } from '../../lib/http/routes.ts';
-import { addComputed, makeExampleValues } from './example-values.ts';
+import { addComputed, makeExampleInput, makeExampleValues } from './example-values.ts';
 import type { SampleRequest } from './samples.ts';
 
 /** Requests that show the use of an entity, and the roles and claims that they need. */
@@ -33,7 +33,8 @@ interface Example {
 
 /**
  * Requests for the first entity of the sample data. Without sample data, generates values from the schemas for the entity
- * that allows the most requests; the first request creates it. An entity that an empty app accepts comes before all others.
+ * that allows the most requests; the first request creates it. An entity that an empty app accepts comes before all others, and if there is none,
+ * an operation of the app.
  * Returns undefined if no entity allows any request.
  */
 export function makeExampleRequests(model: Model, samples: readonly SampleRequest[]): Examples | undefined {
@@ -53,9 +54,22 @@ export function makeExampleRequests(model: Model, samples: readonly SampleReques
     return [{ examples, isAccepted: allowed !== undefined && isAcceptedFirst(entity, values) }];
   });
   const accepted = all.filter(({ isAccepted }) => isAccepted);
+  // The first rows of some apps are made by the app itself.
+  const call = accepted.length === 0 && callOf(model);
+  if (call) return call;
   const candidates = (accepted.length > 0 ? accepted : all).map(({ examples }) => examples);
   const most = Math.max(...candidates.map(({ requests }) => requests.length));
   return candidates.find(({ requests }) => requests.length === most);
+}
+
+/** A call of the first operation whose input the schema describes. */
+function callOf({ operations }: Model): Examples | undefined {
+  for (const { name, roles, input } of Object.values(operations)) {
+    const body = makeExampleInput(input);
+    if (body)
+      return { roles: roles.slice(0, 1), claims: {}, requests: [{ method: 'POST', path: `/api/${name}`, body }] };
+  }
+  return undefined;
 }
 
 /** False if the values refer to another entity, or have an example date, which a period may no longer keep. */

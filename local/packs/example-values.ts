@@ -23,10 +23,18 @@ type ObjectSchema = z.infer<typeof ObjectSchema>;
  * schema does not describe valid values, for example because code checks them.
  */
 export function makeExampleValues(entity: Entity): Values | undefined {
-  const schema = entity.union ?? writableSchema(entity);
+  const wanted = new Set([...entity.keyFields, ...Object.values(entity.indexes).flatMap(({ uses }) => uses)]);
+  return makeExample(entity.union ?? writableSchema(entity), wanted);
+}
+
+/** What an operation of the app accepts. Undefined as for an entity. */
+export function makeExampleInput(schema: z.ZodType): Values | undefined {
+  return makeExample(schema, new Set());
+}
+
+function makeExample(schema: z.ZodType, wanted: ReadonlySet<string>): Values | undefined {
   const options = { io: 'input', unrepresentable: 'any', metadata: schemaMetadata } as const;
   const described = ObjectSchema.parse(z.toJSONSchema(schema, options));
-  const wanted = new Set([...entity.keyFields, ...Object.values(entity.indexes).flatMap(({ uses }) => uses)]);
   const parsed = schema.safeParse(createExample(keepFields(described, wanted)));
   return parsed.success ? z.record(z.string(), z.unknown()).parse(parsed.data) : undefined;
 }

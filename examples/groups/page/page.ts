@@ -32,8 +32,8 @@ async function show(): Promise<void> {
   find('#groups').replaceChildren(...options);
   const groupId = find('#groups').value;
   if (groupId === '') return;
-  find('#invite').hidden = mine.every((one) => one.groupId !== groupId || one.ownerId !== me.subject);
   const members = await Array.fromAsync(client.members.range({ groupId }));
+  find('#invite').hidden = members.every(({ userId, role }) => userId !== me.subject || role !== 'owner');
   const expenses = await Array.fromAsync(client.expenses.range({ groupId }));
   const totals = await Array.fromAsync(client.expenses.totals.balances.range({ groupId }));
   for (const list of ['#expenses', '#balances']) find(list).replaceChildren();
@@ -58,12 +58,17 @@ async function join(code: string): Promise<void> {
   location.hash = (await client.operations.join({ code })).groupId;
 }
 
+/** The account itself is the identity provider's. */
+async function leave(): Promise<void> {
+  if ((await client.eraseOwnData()).failed > 0) throw new Error('Some of it was just being changed. Try again.');
+  session.signOut();
+}
+
 /** What the forms do, by id. */
 const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
   async create(fields) {
     const name = String(fields.get('name'));
-    const { groupId } = (await client.groups.create({ name })).values;
-    await client.members.create({ groupId });
+    const { groupId } = await client.operations.createGroup({ name });
     location.hash = groupId;
   },
   join: async (fields) => join(String(fields.get('code'))),
@@ -88,5 +93,6 @@ find('#sign').textContent = session.isSignedIn ? 'Sign out' : 'Sign in';
 find('#sign').onclick = session.isSignedIn ? session.signOut : session.signIn;
 find('#sign').disabled = false;
 find('#app').hidden = !session.isSignedIn;
+find('#erase').onclick = () => confirm('Delete everything that is yours?') && run(leave);
 if (session.isSignedIn) run(async () => invited && join(invited));
 else if (invited) find('#problem').textContent = 'You are invited: sign in, or create an account, to join.';

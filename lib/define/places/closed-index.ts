@@ -4,6 +4,7 @@ import type { Index } from '../declaration/indexes.ts';
 import { copiedFields, isOfMany } from './index-range.ts';
 import { rolesToList, rolesToReadThrough } from './reach.ts';
 import { rolesToReadIndex } from './readers.ts';
+import { fieldsOfUser, userListOf } from './user-rows.ts';
 
 /** Says why no role may list an index and what to change; undefined if one may. Only the app itself reads such an index. */
 export function closedIndexReason(entity: Entity, name: string, index: Index): string | undefined {
@@ -41,6 +42,13 @@ export function closedIndexReasons(entities: readonly Entity[]): string[] {
   return entities
     .filter(({ access }) => access.read.length > 0)
     .flatMap((entity) =>
-      Object.entries(entity.indexes).flatMap(([name, index]) => closedIndexReason(entity, name, index) ?? []),
+      Object.entries(entity.indexes).flatMap(([name, index]) =>
+        listsUsers(entity, name) ? [] : (closedIndexReason(entity, name, index) ?? []),
+      ),
     );
+}
+
+/** True for an index that the app reads to find the rows of a user. */
+function listsUsers(entity: Entity, name: string): boolean {
+  return fieldsOfUser(entity).some(([field]) => userListOf(entity, field)?.index === name);
 }
