@@ -93,9 +93,10 @@ async function resolveHidden(view: View, entity: Entity): Promise<(values: Value
 /** What a write returns: the entity, or only its key for a caller who may not read the entity. One that changed nothing is a read by a steward. */
 export async function openForWriter<Of extends Stored>(view: View, entity: Entity, stored: Of): Promise<Of> {
   const { values } = stored;
-  const address = addressOf(entity, values);
-  if (view.caller && isSteward(entity, view.caller) && !isNoted(address))
-    noteChange(view.engine, { operation: 'read', entity: entity.name, address });
+  if (view.caller && isSteward(entity, view.caller)) {
+    const address = addressOf(entity, values);
+    if (!isNoted(address)) noteChange(view.engine, { operation: 'read', entity: entity.name, address });
+  }
   const isReader =
     !view.caller || (canRead(entity, view.caller) && isWithin(await limitOf(view, entity, 'read'), values));
   return { ...stored, values: isReader ? await openWithGaps(view, entity, values) : pick(values, entity.keyFields) };
