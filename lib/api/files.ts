@@ -12,7 +12,7 @@ import type { Conditions } from '../define/declaration/conditions.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { hasRowRules, rolesTo } from '../define/places/reach.ts';
-import { rolesToReadBy } from '../define/places/readers.ts';
+import { rolesToReadBy, withoutSteward } from '../define/places/readers.ts';
 import { notFound } from '../engine/read/entity-rows.ts';
 import { readEntity } from '../engine/read/retrieve.ts';
 import type { ByteRange } from '../engine/read/text-blobs.ts';
@@ -161,7 +161,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     summary: `Get a signature to read the ${field} of an entity of ${entity.name} directly from storage`,
     kind: 'write',
     entity,
-    roles: readers,
+    roles: withoutSteward(readers, access.steward),
     output: () => ReadGrant,
     isGrant: true,
     async run(view, { key, subject }) {
@@ -200,6 +200,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   > = {
     ...write,
     name: `${name}-upload`,
+    roles: withoutSteward(write.roles, access.steward),
     summary: `Get a signature to upload the ${field} directly to storage: for one blob, one media type and one size`,
     input: () => File,
     output: () => Upload,

@@ -19,7 +19,7 @@ import { pathTo, type RequestContext, type Route, type RouteResult, toPathTempla
 
 type Form<Input, Read extends Input, Output> = Omit<
   Route,
-  'name' | 'summary' | 'roles' | 'kind' | 'requestBody' | 'repeatable' | 'handle'
+  'name' | 'summary' | 'roles' | 'kind' | 'requestBody' | 'repeatable' | 'isGrant' | 'handle'
 > &
   Partial<Pick<Route, 'name' | 'summary' | 'requestBody'>> & {
     /** Makes the input of the operation, and may add what `present` needs. Throws `invalid-input`. */
@@ -32,7 +32,7 @@ export function bind<Input, Read extends Input, Output>(
   operation: Operation<Input, Output>,
   { read, present, ...form }: Form<Input, Read, Output>,
 ): Route {
-  const { name, summary, roles, kind, input: requestBody, output: body, repeatable } = operation;
+  const { name, summary, roles, kind, input: requestBody, output: body, repeatable, isGrant } = operation;
   const success = { ...(body ? { body } : {}), ...form.success };
   const readWithQuery = (context: RequestContext) => {
     checkQuery(context);
@@ -43,6 +43,7 @@ export function bind<Input, Read extends Input, Output>(
     summary,
     ...(requestBody ? { requestBody } : {}),
     ...(repeatable ? { repeatable } : {}),
+    ...(isGrant ? { isGrant } : {}),
     ...form,
     success,
     roles,

@@ -129,7 +129,8 @@ function describeOperation(
   shared: Components,
   { usual, anyone }: { readonly usual: readonly string[]; readonly anyone: string | undefined },
 ) {
-  const { name, names, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
+  const { name, names, path, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
+  const roles = route.isGrant ? route.roles?.filter((role) => role !== anyone) : route.roles;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: String(field),
     in: 'path',

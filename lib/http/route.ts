@@ -116,6 +116,8 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
   readonly conditional?: true;
   /** True if a write supports `Prefer: return=minimal` (RFC 7240) and then returns 204 with an ETag. */
   readonly minimizable?: true;
+  /** True if the response has a signature of storage, for callers with a token. */
+  readonly isGrant?: true;
   /** True if a GET supports If-None-Match and may return 304. */
   readonly cacheable?: true;
   /** True if a GET supports Range and If-Range and may return 206. */

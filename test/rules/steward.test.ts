@@ -211,7 +211,9 @@ describe('a steward', () => {
       403, 403,
     ]);
     for (const caller of [admin, { ...user('bob'), roles: ['user', 'admin'] }]) {
-      expect((await app.ask(caller, 'POST', 'pictures/ann/x1/photo/grants', {})).status).toBeGreaterThanOrEqual(403);
+      const refused = await app.ask(caller, 'POST', 'pictures/ann/x1/photo/grants', {});
+      expect(refused.status).toBeGreaterThanOrEqual(403);
+      expect(String(refused.body.accepted)).not.toContain('admin');
       expect(
         (await app.ask(caller, 'POST', 'pictures/ann/x1/photo/uploads', { type: 'image/png', bytes: 9 })).status,
       ).toBeGreaterThanOrEqual(403);

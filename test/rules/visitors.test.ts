@@ -262,4 +262,5 @@ test('OpenAPI says which operations need no token', async () => {
   const securityOf = (path: string, method: string) => body.paths[path][method].security ?? body.security;
   expect(securityOf('/api/pages/{pageId}', 'get')).toEqual([{}, { token: ['user'] }]);
   expect(securityOf('/api/tools', 'post')).toEqual([{ token: ['user'] }]);
+  expect(securityOf('/api/pages/{pageId}/photo/grants', 'post')).toEqual([{ token: ['user'] }]);
 });

@@ -24,7 +24,12 @@ export function rolesToReadIndex(entity: Readable, index: Index): string[] {
 /** The roles that may request grants for the caller's own rows: those that may read the entity by which the caller is known, but a steward. */
 export function rolesToGrant({ access: { own, read, steward } }: Readable): readonly string[] {
   const readers = own && 'through' in own ? own.through.access.read : read;
-  return readers.filter((role) => role !== steward);
+  return withoutSteward(readers, steward);
+}
+
+/** The roles that get signatures of storage, of those that may do the same through the API. */
+export function withoutSteward(roles: readonly string[], steward: string | undefined): readonly string[] {
+  return roles.filter((role) => role !== steward);
 }
 
 /** The roles that read a field in at least some rows. The caller may read the row of a restricted field by another role. */
