@@ -51,7 +51,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     action: 'Use a token with a role or claim that `accepted` names, or request only what it allows.',
     operator:
       'If a caller cannot read its own entity, check that its token has the claim that `own` names, verified. Grants that were revoked can be restored.',
-    see: { "Which row is the caller's own": 'access.md#which-row-is-the-callers-own' },
+    see: { "Which row is the caller's own": 'grants.md#which-row-is-the-callers-own' },
   },
   'not-found': {
     status: 404,
@@ -153,7 +153,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     retry: AFTER_WAITING,
     when: 'The identity exceeded a limit of requests, or of grants, which `accepted` names.',
     action: `${WAIT} Use a grant until it expires.`,
-    see: { Limits: 'access.md#limit-requests' },
+    see: { Limits: 'limits.md' },
   },
   internal: {
     status: 500,

@@ -171,7 +171,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Large entities',
     about:
-      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](access.md#upload-a-file). A data series that outgrows its row is stored the same way.',
+      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](grants.md#upload-a-file). A data series that outgrows its row is stored the same way.',
     modules: [
       'lib/features/large-entities/attachment.ts',
       'lib/features/large-entities/large-entities.ts',
@@ -225,7 +225,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Shared access signatures',
     about:
-      "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [access.md](access.md).",
+      "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [grants.md](grants.md).",
     modules: ['lib/access/grant.ts', 'lib/storage/table-sas.ts', 'lib/storage/blobs.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
   },

@@ -147,7 +147,7 @@ function* memberErrors(entity: Entity, field: string, { of, field: by, where }: 
     yield `with memberships in "${of.name}", which clients add or change straight in storage (access.own of "${of.name}" has the permissions "${own.permissions}"), so a caller could join any group. Leave a and u out of the permissions of access.own.`;
   const user = memberField(of, by);
   if (user === undefined) {
-    yield `with memberships in "${of.name}", whose key is not "${by}" and the caller. Let its key have these two fields.`;
+    yield `with memberships in "${of.name}", whose key is not "${by}" and the caller. Let its key have these two fields. The owner of a group is a member too, told by a field: memberOf(${of.name}, '${by}', { role: 'owner' }).`;
     return;
   }
   if (of.columns[by] !== entity.columns[field])
