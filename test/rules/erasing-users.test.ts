@@ -291,6 +291,15 @@ describe('is closed', () => {
     expect((await app.ask(caller, method, path, body)).status).toBe(status);
   });
 
+  test.each([
+    ['GET', 'me/data'],
+    ['DELETE', 'me/data'],
+  ] as const)('to an explanation of %s %s for a caller who may not read whole tables', async (method, path) => {
+    await storeTwo();
+    expect((await app.ask(as('ann'), method, `${path}?explain=true`)).status).toBe(403);
+    expect((await app.ask(root, method, `${path}?explain=true`)).status).toBe(200);
+  });
+
   test('to the continuation of another user', async () => {
     const [ann, bob] = await storeTwo();
     const page = await app.ask(as(ann), 'GET', 'me/data?top=1');

@@ -32,7 +32,7 @@ const ERASED = {
 export function userDataRoutes(model: LinkedModel): Route[] {
   if (model.list.every(({ ofUser }) => Object.keys(ofUser).length === 0)) return [];
   const readUser = async ({ json }: RequestContext) => parse(User, await json());
-  return [
+  const routes = [
     bindPage(listOwnData(model), {
       path: 'me/data',
       query: PAGE_QUERY,
@@ -53,6 +53,8 @@ export function userDataRoutes(model: LinkedModel): Route[] {
     }),
     bindErasing({ ...eraseUserData(model), input: () => User }, 'POST', 'operations/users/erase', readUser),
   ];
+  // An explanation names the rows of a user, past the rules on rows.
+  return routes.map((route) => ({ ...route, explains: model.list }));
 }
 
 interface Linked {
