@@ -51,6 +51,7 @@ export const ModelDescription = z.object({
   roles: z.array(z.string()),
   operatorRole: z.string(),
   blocksUsers: z.literal(true).optional().describe('Set if operators may block a user'),
+  erasesUsers: z.literal(true).optional().describe('Set if the data of a user can be erased'),
   entities: z.record(z.string(), EntityDescription),
   operations: z.record(z.string(), OperationDescription).optional().describe('What the app does beside its entities'),
 });

@@ -14,6 +14,7 @@ import type { LinkedModel } from '../../define/define-model.ts';
 import { isUnique } from '../../define/places/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
 import { describeRules } from '../../define/places/rule-words.ts';
+import { userRowsOf } from '../../define/places/user-rows.ts';
 import { isOptional } from '../../define/schema/field-schema.ts';
 import { serveBuiltOnce } from '../built-once.ts';
 import { toJsonSchema } from '../json-schema.ts';
@@ -47,6 +48,7 @@ export function describeModel({ list, operations, roles, operatorRole, blocksUse
     roles: [...roles],
     operatorRole,
     ...(blocksUsers ? { blocksUsers } : {}),
+    ...(userRowsOf(list).length > 0 ? { erasesUsers: true } : {}),
     entities: Object.fromEntries(entities),
     ...(Object.keys(described).length > 0 ? { operations: described } : {}),
   };

@@ -11,6 +11,7 @@ import {
 } from '../../api/user-data.ts';
 import { parse } from '../../define/codec/validation.ts';
 import type { LinkedModel } from '../../define/define-model.ts';
+import { userRowsOf } from '../../define/places/user-rows.ts';
 import { bind, bindPage, listOf } from '../bind.ts';
 import { PAGE_QUERY, readContinuation, toNextLink } from '../query.ts';
 import { NO_STORE, type RequestContext, type Route, type RouteResult } from '../route.ts';
@@ -30,7 +31,7 @@ const ERASED = {
 
 /** None for a model without entities of users. */
 export function userDataRoutes(model: LinkedModel): Route[] {
-  if (model.list.every(({ ofUser }) => Object.keys(ofUser).length === 0)) return [];
+  if (userRowsOf(model.list).length === 0) return [];
   const readUser = async ({ json }: RequestContext) => parse(User, await json());
   const routes = [
     bindPage(listOwnData(model), {

@@ -21,6 +21,7 @@ export interface Model {
   readonly roles: readonly string[];
   readonly operatorRole: string;
   readonly blocksUsers: boolean;
+  readonly erasesUsers: boolean;
   readonly entities: ReadonlyMap<string, Entity>;
 }
 
@@ -30,9 +31,10 @@ export interface Roles {
   readonly roles: readonly string[];
 }
 
-export function toModel({ roles, operatorRole, blocksUsers, entities }: ModelDescription): Model {
+export function toModel({ blocksUsers, erasesUsers, entities, ...model }: ModelDescription): Model {
   const named = Object.entries(entities).map(([name, entity]) => [name, { name, ...entity }] as const);
-  return { roles, operatorRole, blocksUsers: blocksUsers === true, entities: new Map(named) };
+  const users = { blocksUsers: blocksUsers === true, erasesUsers: erasesUsers === true };
+  return { ...model, ...users, entities: new Map(named) };
 }
 
 const shares = (allowed: readonly string[], { roles }: Roles) => allowed.some((role) => roles.includes(role));

@@ -4,10 +4,17 @@ import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
 import type { Loaded } from '../ui/use-loaded.ts';
 
 /** The heading of a page that shows the state of the app at one moment, with a button that reads it again. */
-export function PageHead<Result>({ title, loaded }: { readonly title: string; readonly loaded: Loaded<Result> }) {
+export function PageHead<Result>(props: {
+  readonly title: string;
+  readonly loaded: Loaded<Result>;
+  /** Of the heading. */
+  readonly level?: 1 | 2;
+}) {
+  const { title, loaded, level = 1 } = props;
+  const Heading = level === 1 ? 'h1' : 'h2';
   return (
     <div class="page-head">
-      <h1>{title}</h1>
+      <Heading>{title}</Heading>
       <button type="button" class="secondary outline" onClick={loaded.reload} aria-busy={loaded.isLoading}>
         Refresh
       </button>

@@ -39,7 +39,7 @@ export const operatorPages: readonly Page[] = [
   page('indexes', 'Index reads', 'IndexesPage'),
   page('periods', 'Period tables', 'PeriodsPage'),
   page('grants', 'Grants', 'GrantsPage', { isUsed: hasGrants }),
-  page('users', 'Blocked users', 'UsersPage', { isUsed: ({ blocksUsers }) => blocksUsers }),
+  page('users', 'Users', 'UsersPage', { isUsed: ({ blocksUsers, erasesUsers }) => blocksUsers || erasesUsers }),
   page('heat', 'Hot partitions', 'HeatPage'),
   page('accounts', 'Storage accounts', 'AccountsPage'),
   page('usage', 'Usage and cost', 'UsagePage'),

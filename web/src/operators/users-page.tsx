@@ -7,20 +7,31 @@ import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { call, type Items, walk } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
+import { SubjectForm } from './subject-form.tsx';
 import { useAction } from './use-action.ts';
+import { UserData } from './user-data.tsx';
 
 interface Blocked {
   readonly subject: string;
   readonly blockedAt: string;
 }
 
-/** Whose requests are rejected, whatever their tokens allow. */
 export function UsersPage() {
+  const { model } = useApp();
+  return (
+    <>
+      <h1>Users</h1>
+      {model.blocksUsers && <BlockedUsers />}
+      {model.erasesUsers && <UserData />}
+    </>
+  );
+}
+
+/** Whose requests are rejected, whatever their tokens allow. */
+function BlockedUsers() {
   const { api } = useApp();
-  const [subject, setSubject] = useState('');
-  const [isAsking, setAsking] = useState(false);
+  const [user, setUser] = useState<string>();
   const action = useAction();
-  const user = subject.trim();
   const loaded = useLoaded(async (signal) => {
     const blocked: Blocked[] = [];
     const onPage = ({ items }: Items<Blocked>) => {
@@ -32,41 +43,27 @@ export function UsersPage() {
   }, 'blocked users');
   const change = async (what: 'block' | 'unblock', of: string) => {
     await call(api, 'POST', `users/${what}`, { subject: of });
-    setSubject('');
     loaded.reload();
     return what === 'block' ? `The requests of ${of} are rejected.` : `The requests of ${of} are accepted again.`;
   };
-  const block = async () => {
-    const done = await change('block', user);
+  const block = async (of: string) => {
+    const done = await change('block', of);
     action.run('Block the user', async () => done);
   };
   return (
-    <>
-      <PageHead title="Blocked users" loaded={loaded} />
+    <section>
+      <PageHead title="Blocked users" level={2} loaded={loaded} />
       <ErrorNotice error={action.error} />
       {action.done && <Notice kind="good">{action.done}</Notice>}
-      <form
-        class="filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (user !== '') setAsking(true);
-        }}
-      >
-        <label>
-          Subject of the user (the claim sub, in the audit log the author of a change)
-          <input
-            required
-            maxLength={1_000}
-            value={subject}
-            onInput={({ currentTarget }) => setSubject(currentTarget.value)}
-          />
-        </label>
-        <button type="submit" disabled={action.isBusy}>
-          Block
-        </button>
-      </form>
-      {isAsking && (
-        <ConfirmDialog title="Block a user" confirm="Block" isDangerous act={block} onClose={() => setAsking(false)}>
+      <SubjectForm button="Block" isBusy={action.isBusy} act={setUser} />
+      {user !== undefined && (
+        <ConfirmDialog
+          title="Block a user"
+          confirm="Block"
+          isDangerous
+          act={() => block(user)}
+          onClose={() => setUser(undefined)}
+        >
           <p>
             Every request of <strong>{user}</strong> is rejected, in each process within 10 seconds. No check is made
             that the user exists.
@@ -105,6 +102,6 @@ export function UsersPage() {
           )
         }
       </Content>
-    </>
+    </section>
   );
 }

@@ -61,7 +61,11 @@ test.each([
     { ownerId: 'keep' },
     {
       indexes: {
-        ownerId: interPartitionIndex({ table: 'thingbuckets', partition: '{ownerId#}', row: '{ownerId}_{shelf}_{thingId}' }),
+        ownerId: interPartitionIndex({
+          table: 'thingbuckets',
+          partition: '{ownerId#}',
+          row: '{ownerId}_{shelf}_{thingId}',
+        }),
       },
     },
     'no list has',
