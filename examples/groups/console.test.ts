@@ -68,3 +68,37 @@ test('shows where a row is stored to a caller who reads some rows only, and offe
   expect(await page.getByRole('button', { name: /Edit|Delete/ }).count()).toBe(0);
   await lookAt(page, 'places-by-rules');
 });
+
+test('titles a row by its label, names the group of the row, and offers the groups where a form asks for their id', async () => {
+  const { items } = (await product.as('user', ann)('GET', `/api/expenses/${group.id}`)).body;
+  const { expenseId, title } = items[0];
+  const page = await open(`#/entities/expenses/rows/${group.id}/${expenseId}`, 'user', ann);
+  await page.getByRole('heading', { level: 1, name: `${title} ${group.id} / ${expenseId}` }).waitFor();
+  await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Trip' }).waitFor();
+  await lookAt(page, 'row-with-a-label');
+  await page.getByRole('navigation', { name: 'Breadcrumb' }).getByRole('link', { name: 'Trip' }).click();
+  await page.getByText(/^3 rows · /).waitFor();
+  await page.goto(new URL('/console/#/entities/expenses/rows?by=', product.url).href);
+  await page.getByRole('region', { name: 'Choose groupId' }).getByRole('link', { name: 'Trip' }).click();
+  await page.getByText(/^3 rows · /).waitFor();
+  await page.goto(new URL('/console/#/entities/expenses/new', product.url).href);
+  await page.getByText('paidBy is taken from your sign-in.').waitFor();
+  // The schema has one value for a status, and a new one for each id.
+  await page.getByLabel('status default draft').waitFor();
+  await page.getByLabel('expenseId key, generated if empty').waitFor();
+  const field = page.getByRole('combobox', { name: /^groupId/ });
+  await expect.poll(() => field.evaluate((input) => Object(input).list.options[0].label)).toBe('Trip');
+  await field.fill(group.id);
+  await page.getByText('Trip', { exact: true }).waitFor();
+  await lookAt(page, 'form-with-choices');
+  await page.getByLabel('title').fill('Boat');
+  await page.getByLabel('amount').fill('3');
+  await page.getByRole('button', { name: 'Create' }).click();
+  await page.getByText('Created.').waitFor();
+  await page.getByRole('button', { name: 'Delete' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('· Boat').waitFor();
+  await dialog.getByText('Only roles that read every row of its table, with all fields,').waitFor();
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await page.getByText('Deleted.').waitFor();
+});

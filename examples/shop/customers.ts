@@ -5,6 +5,7 @@ const text = z.string().min(1).max(200);
 
 /** Customers by city, with inter-partition indexes: one with references, one by city and last name with a composite key. */
 export const customers = defineEntity('customers', {
+  label: 'companyName',
   schema: z.object({
     city: text.meta({ examples: ['London'] }),
     customerId: z

@@ -231,7 +231,7 @@ test('offers the rows of a lookup table as values of a partition key that refers
   const choices = page.getByRole('region', { name: 'Choose customerId' });
   await choices.getByText(/\d+ transactions?/).waitFor();
   await lookAt(page, 'choices');
-  await choices.getByRole('link', { name: 'NOK' }).click();
+  await choices.getByRole('link', { name: 'Krone' }).click();
   await page.getByText('1 row · 1 transaction').waitFor();
   await page.getByRole('link', { name: 'NOK / 7 · Oslo' }).waitFor();
 });

@@ -101,6 +101,7 @@ test('deletes a row whose children changed while its dialog was open only when a
   const deletesReview = dialog.getByText(`${employee.id}_2024`);
   await dialog.getByText(/\d+ storage transactions?/).waitFor();
   expect(await deletesReview.count()).toBe(0);
+  await dialog.getByText('With it go its children: no row of reviews.').waitFor();
   const review = { department: 'Sales', employeeId: employee.id, year: 2024, rating: 4 };
   expect((await hr('POST', '/api/reviews', { body: review })).status).toBe(201);
   await hr('PATCH', employee.path, { body: { jobTitle: 'Director' } });
@@ -121,10 +122,21 @@ test('deletes a row whose children changed while its dialog was open only when a
   // Behind the dialog is what is stored now, and the dialog says what the delete would do to it.
   await page.getByText('Director').waitFor();
   await deletesReview.first().waitFor();
+  await dialog.getByText('With it go its children: 1 row of reviews.').waitFor();
   await lookAt(page, 'delete-of-a-changed-row');
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await page.getByText('Deleted.').waitFor();
   expect((await hr('GET', employee.path)).status).toBe(404);
+});
+
+test('counts the children of a row to delete on one page only', async () => {
+  const page = await openRow();
+  const items = Array.from({ length: 100 }, (_, year) => ({ department: 'Sales', employeeId: employee.id, year }));
+  await page.route('**/api/reviews/Sales?*', (route) =>
+    route.fulfill({ json: { items }, headers: { link: '</api/reviews/Sales?continuation=next>; rel="next"' } }),
+  );
+  await page.getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('dialog').getByText('With it go its children: more than 100 rows of reviews.').waitFor();
 });
 
 test('opens a dialog again that was closed before its action failed', async () => {

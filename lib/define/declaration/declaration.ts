@@ -135,6 +135,8 @@ export interface Options<Field extends string = string, Other extends Others = U
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: ByField<Field, Other['counted']>;
   readonly access: AccessDeclaration<string, string, Other['other']>;
+  /** The text that names an entity for people, such as `title`. By default `name`, `title` or `email`, if the schema has such a text. */
+  readonly label?: Field;
   /** Seconds for which a client may reuse a response without a new request. By default it revalidates each time. */
   readonly maxAge?: number;
   /**
@@ -414,6 +416,10 @@ const ENTITY_OPTIONS = {
         .optional()
         .describe('The roles for which the path of the entity lists all rows that the rules let them read'),
     }),
+  },
+  label: {
+    accepts: z.string().optional(),
+    described: z.string().optional().describe('The field whose text names an entity for people'),
   },
   maxAge: { accepts: anything(), described: z.int().optional() },
   lookup: {

@@ -11,6 +11,8 @@ const FieldDescription = z.object({
   type: z.enum(['String', 'Boolean', 'Int32', 'Int64', 'Double', 'Json']).describe('How storage stores the field'),
   optional: z.boolean().describe('An entity may be without it'),
   generated: z.boolean().describe('It has a default, so a create may leave it out'),
+  default: z.unknown().optional().describe('What a create without the field stores, if it is the same each time'),
+  fromCaller: z.literal(true).optional().describe('A create takes it from the token of the caller; cannot be written'),
   ...marks,
   kept: z.boolean().describe('Set by the app; cannot be written'),
   restricted: z.array(z.string()).optional().describe('Only these roles read it'),

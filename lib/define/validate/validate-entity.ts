@@ -48,6 +48,7 @@ export function validationErrors(entity: DeclaredEntity): string[] {
     namedFieldErrors(entity),
     versionErrors(entity),
     accessErrors(entity),
+    labelErrors(entity),
     archiveErrors(entity),
     sharedTableErrors(entity),
     indexErrors(entity),
@@ -221,6 +222,20 @@ function* versionErrors({ version, upgrades, maxAge }: DeclaredEntity): Generato
       yield `upgrades has a function for version ${from}, which is not before version ${version}. Increase version, or remove the function.`;
   if (maxAge !== undefined && !(Number.isInteger(maxAge) && maxAge >= 1))
     yield `maxAge is ${maxAge}. Use a whole number of seconds from 1.`;
+}
+
+/** The description of the model is public, and every list of rows has their labels. */
+function* labelErrors({ label, columns, encrypted, large, split, access }: DeclaredEntity): Generator<string> {
+  if (label === undefined) return;
+  const apart: readonly string[] = [...large, ...Object.values(split).flat()];
+  if (!Object.hasOwn(columns, label))
+    yield `label names the field "${label}", which the schema does not have. Add it to the schema, or correct the name.`;
+  else if (columns[label] !== 'String')
+    yield `the label "${label}" is no text. Name a text, such as a name or a title.`;
+  else if (encrypted.includes(label) || apart.includes(label))
+    yield `the label "${label}" is ${apart.includes(label) ? 'large or in a split' : 'encrypted'}, so lists are without it. Name another text.`;
+  else if (Object.hasOwn(access.restricted ?? {}, label))
+    yield `the label "${label}" is restricted, and every reader sees labels. Name another text, or remove it from access.restricted.`;
 }
 
 function* accessErrors(entity: DeclaredEntity): Generator<string> {

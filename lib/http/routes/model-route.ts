@@ -15,7 +15,7 @@ import { isUnique } from '../../define/places/index-entries.ts';
 import { indexFields, isOfMany, rangeStarts } from '../../define/places/index-range.ts';
 import { describeRules } from '../../define/places/rule-words.ts';
 import { userRowsOf } from '../../define/places/user-rows.ts';
-import { isOptional } from '../../define/schema/field-schema.ts';
+import { hasConstantDefault, isOptional } from '../../define/schema/field-schema.ts';
 import { serveBuiltOnce } from '../built-once.ts';
 import { toJsonSchema } from '../json-schema.ts';
 import type { Route } from '../route.ts';
@@ -60,6 +60,7 @@ function describeEntity(entity: Entity): EntityDescription {
   return EntityDescription.parse({
     ...entity,
     ...describeReads(entity),
+    ...describeLabel(entity),
     key: { fields: entity.keyFields, partition: entity.partition, row: entity.row },
     fields: describeFields(entity),
     kinds: typeof kinds === 'object' ? kinds.enum?.map(String) : undefined,
@@ -72,6 +73,16 @@ function describeEntity(entity: Entity): EntityDescription {
       mine: wholeListOf(entity) ? undefined : listMine(entity)?.roles,
     },
   });
+}
+
+const LABELS = ['name', 'title', 'email'];
+
+/** The declared label, of an archive unless the field stays behind, or a field of a usual name that every reader sees. */
+function describeLabel({ label, columns, encrypted, large, split, access }: Entity): object {
+  if (label !== undefined && Object.hasOwn(columns, label)) return { label };
+  const others: readonly string[] = [...encrypted, ...large, ...Object.values(split).flat()];
+  const isSeen = (name: string) => !others.includes(name) && !Object.hasOwn(access.restricted ?? {}, name);
+  return { label: LABELS.find((name) => columns[name] === 'String' && isSeen(name)) };
 }
 
 function describeReads(entity: Entity): object {
@@ -97,7 +108,8 @@ function namedFields(option: readonly string[] | Readonly<Record<string, unknown
 function describeFields(entity: Entity): object {
   const { properties = {}, required = [] } = toJsonSchema(entity.schema, 'input');
   const kept = entity.keptFields;
-  const filled = { ...entity.access.set, ...entity.defaults };
+  const { set = {} } = entity.access;
+  const filled = { ...set, ...entity.defaults };
   const marked: Record<string, string[]> = {};
   for (const [option, marks] of Object.entries<object>(optionsWith('marks')))
     for (const mark of Object.keys(marks))
@@ -109,6 +121,10 @@ function describeFields(entity: Entity): object {
       type,
       optional,
       generated: (!optional && !required.includes(field)) || Object.hasOwn(filled, field),
+      default: hasConstantDefault(entity.schema, field)
+        ? entity.schema.shape[field]?.safeParse(undefined).data
+        : undefined,
+      fromCaller: Object.hasOwn(set, field) || undefined,
       ...mapValues(marked, (fields) => fields.includes(field)),
       kept: kept.includes(field),
       ...(restricted ? { restricted: [...restricted] } : {}),

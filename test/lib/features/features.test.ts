@@ -46,6 +46,7 @@ type OfEngine =
   | 'checks'
   | 'ofUser'
   | 'access'
+  | 'label'
   | 'maxAge'
   | 'sharedTable';
 

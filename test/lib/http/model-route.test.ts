@@ -67,6 +67,18 @@ test('describes keys, fields, indexes, files and owners', () => {
   expect(people?.kinds).toEqual(['employee', 'customer']);
 });
 
+test('names the field whose text names an entity: that of the declaration, or of a usual name', () => {
+  const labels = Object.entries(described.entities).flatMap(([name, { label }]) => (label ? [[name, label]] : []));
+  expect(Object.fromEntries(labels)).toEqual({
+    currencies: 'title',
+    customers: 'companyName',
+    employees: 'email',
+    formeremployees: 'email',
+    movies: 'title',
+    people: 'email',
+  });
+});
+
 test('describes no container of a file, and not how the issuer verifies a claim', () => {
   const { access, attachments } = model.entities.employees;
   expect(access.own).toHaveProperty('verifiedBy');

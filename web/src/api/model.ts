@@ -98,14 +98,20 @@ export function readableFields({ key, fields }: Entity, caller: Roles): string[]
 
 /** True if the caller may read every row of the entity with all its fields. Explanations of writes require it. */
 export function canReadWhole(entity: Entity, caller: Roles): boolean {
-  return readsEveryRow(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
+  return readsEveryRow(entity, caller) && readsEveryField(entity, caller);
+}
+
+/** True if the caller may read all fields of the rows that the rules let the caller read. */
+export function readsEveryField(entity: Entity, caller: Roles): boolean {
+  return canRead(entity, caller) && readableFields(entity, caller).length >= Object.keys(entity.fields).length;
 }
 
 /**
- * The field whose values a person reads as the names of rows: the first text that the caller may read, is no key and comes with a list.
- * Dates, ids and choices do not count. Undefined if there is none.
+ * The field whose values a person reads as the names of rows: the label of the entity, or the first text that the caller may read, is no key
+ * and comes with a list. Dates, ids and choices do not count. Undefined if there is none.
  */
 export function labelField(entity: Entity, caller: Roles): string | undefined {
+  if (entity.label !== undefined) return entity.label;
   return readableFields(entity, caller).find((field) => {
     const { encrypted, large, schema } = entity.fields[field] ?? {};
     const isText = schema?.type === 'string' && !schema.enum && !MACHINE_FORMATS.includes(String(schema.format));
@@ -122,6 +128,12 @@ export function describeRow(entity: Entity, caller: Roles, values: Values): stri
   const key = keyPath(entity, values).join(' / ');
   const label = values[labelField(entity, caller) ?? ''];
   return typeof label === 'string' && label !== '' ? `${key} · ${label.slice(0, LONGEST_LABEL)}` : key;
+}
+
+/** The label of a row; undefined if the entity or the row has none. */
+export function labelOf({ label = '' }: Entity, values: Values | undefined): string | undefined {
+  const text = values?.[label];
+  return typeof text === 'string' && text !== '' ? text.slice(0, LONGEST_LABEL) : undefined;
 }
 
 export function isNumeric({ fields }: Entity, field: string): boolean {

@@ -1,13 +1,13 @@
 import { formatCosts } from '../api/cost.ts';
-import { canRead, type Entity, type Model, type Roles, readsEveryRow } from '../api/model.ts';
+import { type Entity, type Roles, readsEveryRow } from '../api/model.ts';
+import { sourceOf } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
 import { plural } from '../ui/format.ts';
 import { useLoaded } from '../ui/use-loaded.ts';
+import { readChoices } from './first-choices.ts';
 import { FirstRows } from './first-rows.tsx';
 import { type ListQuery, toListAddress } from './list-query.ts';
 import { findPreview, findRead, type Way } from './ways.ts';
-
-const MOST_CHOICES = 50;
 
 interface StartReadingProps {
   readonly entity: Entity;
@@ -24,7 +24,9 @@ export function StartReading({ entity, ways, way, query, isOpened }: StartReadin
   const { kind, fields, ranges } = way;
   const required = fields.filter((field) => ranges.every((range) => range.fields.includes(field)));
   const addressOf = (by: string, given = {}) => toListAddress(entity.name, { ...query, by, given });
-  const choices = kind === 'partition' ? findChoices(entity, model, user) : undefined;
+  const [field, ...others] = fields;
+  const isOfOne = kind === 'partition' && field !== undefined && others.length === 0;
+  const source = isOfOne ? sourceOf(entity, field, model, user) : undefined;
   const lists = ways.filter((each) => each.kind === 'index' && findRead(each, {}));
   const scan = ways.find((each) => each.kind === 'scan');
   const preview = isOpened ? findPreview(entity, ways) : undefined;
@@ -50,11 +52,13 @@ export function StartReading({ entity, ways, way, query, isOpened }: StartReadin
           </>
         )}
       </p>
-      {choices && (
-        <Choices
-          key={choices.field}
-          {...choices}
-          toAddress={(value) => addressOf(way.id, { [choices.field]: value })}
+      {source && field !== undefined && (
+        <PartitionChoices
+          key={field}
+          field={field}
+          target={source.target}
+          by={source.reference.by}
+          toAddress={(value) => addressOf(way.id, { [field]: value })}
         />
       )}
       {preview && <FirstRows entity={entity} way={preview} address={addressOf(preview.id)} />}
@@ -68,60 +72,37 @@ function sayWhyNone(entity: Entity, user: Roles): string {
     : `the rules of ${entity.name} let you read some rows only, and name no list of them`;
 }
 
-interface PartitionChoices {
+interface PartitionChoicesProps {
   /** The only field of the partition key. */
   readonly field: string;
-  /** The lookup table whose rows have its values, and their field. */
-  readonly table: string;
+  /** The entity whose rows have its values, and their field. */
+  readonly target: Entity;
   readonly by: string;
-}
-
-/** A lookup table to which the field of the partition key refers, or whose key has the same name. It is listed in one call. */
-function findChoices(entity: Entity, model: Model, user: Roles): PartitionChoices | undefined {
-  const [field, ...others] = entity.key.partition.fields;
-  if (field === undefined || others.length > 0) return undefined;
-  const isRead = (table: Entity) => table.lookup !== undefined && table !== entity && canRead(table, user);
-  const { to, by } = entity.references[field] ?? { by: field };
-  const isSource = ({ name, key }: Entity) =>
-    to === undefined ? key.fields.length === 1 && key.fields[0] === field : name === to;
-  const table = [...model.entities.values()].find((each) => isRead(each) && isSource(each));
-  return table && { field, table: table.name, by };
+  readonly toAddress: (value: string) => string;
 }
 
 /** A failed read leaves the field above, into which any value can be typed. */
-function Choices({
-  field,
-  table,
-  by,
-  toAddress,
-}: PartitionChoices & { readonly toAddress: (value: string) => string }) {
-  const { api } = useApp();
+function PartitionChoices({ field, target, by, toAddress }: PartitionChoicesProps) {
+  const { api, model, user } = useApp();
   const load = (outer: AbortSignal) =>
-    api.measure(
-      (signal) =>
-        api
-          .entity(table)
-          .list({ select: [by] })
-          .page({ signal }),
-      outer,
-    );
-  const { result } = useLoaded(load, `${table} ${by}`);
-  if (!result || result.result.items.length === 0) return null;
-  const { items, next } = result.result;
+    api.measure((signal) => readChoices(api, { entity: target, field: by, model, user, signal }), outer);
+  const { result } = useLoaded(load, `${target.name} ${by}`);
+  if (!result?.result || result.result.items.length === 0) return null;
+  const { items, isWhole } = result.result;
   return (
     <section class="partitions" aria-label={`Choose ${field}`}>
       <ul>
-        {items.slice(0, MOST_CHOICES).map((row) => (
-          <li key={String(row[by])}>
-            <a href={toAddress(String(row[by]))}>{String(row[by])}</a>
+        {items.map(({ value, text }) => (
+          <li key={value}>
+            <a href={toAddress(value)} title={value}>
+              {text}
+            </a>
           </li>
         ))}
       </ul>
       <small>
-        {next !== undefined || items.length > MOST_CHOICES
-          ? `First ${MOST_CHOICES} rows of ${table}`
-          : `${plural(items.length, 'row')} of ${table}`}{' '}
-        · {formatCosts(result.costs)}
+        {isWhole ? `${plural(items.length, 'row')} of ${target.name}` : `First rows of ${target.name}`} ·{' '}
+        {formatCosts(result.costs)}
       </small>
     </section>
   );

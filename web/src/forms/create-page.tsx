@@ -5,7 +5,7 @@ import type { PageProps } from '../app/page.ts';
 import { navigate, toAddress } from '../app/router.ts';
 import { Breadcrumb } from '../ui/breadcrumb.tsx';
 import { Notice } from '../ui/notice.tsx';
-import { formFields } from './fields.ts';
+import { formFields, sayFromCaller } from './fields.ts';
 import { RowForm } from './row-form.tsx';
 
 /** A form for a new row. The query of the address has values that are known already. */
@@ -24,7 +24,9 @@ export function CreatePage({ open, address }: PageProps) {
     <>
       <Breadcrumb ancestors={[{ title: name, address: toAddress(['entities', name]) }]} />
       <h1>New row of {name}</h1>
+      {sayFromCaller(entity) && <p class="muted">{sayFromCaller(entity)}</p>}
       <RowForm
+        entity={entity}
         fields={formFields(entity, user, 'create')}
         initial={Object.fromEntries(address.query)}
         submitLabel="Create"

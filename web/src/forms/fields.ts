@@ -14,7 +14,7 @@ export interface FormField {
   readonly isRequired: boolean;
   /** True if a row may have an empty text, which differs from no value. */
   readonly canBeEmpty: boolean;
-  /** Beside the label, such as "generated if empty". */
+  /** Beside the label, such as "generated if empty" or "default draft". */
   readonly note: string;
   /** What a value must be. */
   readonly hint: string;
@@ -43,7 +43,7 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
   return ordered.flatMap((name) => {
     const field = entity.fields[name];
     const isKey = entity.key.fields.includes(name);
-    if (!field || field.derived || field.kept || (isKey && purpose === 'change')) return [];
+    if (!field || field.derived || field.kept || field.fromCaller || (isKey && purpose === 'change')) return [];
     const { schema, type } = field;
     const choices = findChoices(schema);
     const input = choices.length > 0 ? 'choice' : findInput(schema, type);
@@ -51,7 +51,7 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
       isKey ? 'key' : '',
       field.encrypted ? 'encrypted' : '',
       entity.movable.includes(name) && isKey ? 'a move changes it later' : '',
-      field.generated && purpose === 'create' ? 'generated if empty' : '',
+      field.generated && purpose === 'create' ? sayFilled(field) : '',
     ];
     const isRequired = !field.optional && !(field.generated && purpose === 'create');
     const canBeEmpty = !isKey && schema.type === 'string' && findProblem(schema, '') === undefined;
@@ -59,6 +59,19 @@ export function formFields(entity: Entity, user: Roles, purpose: 'create' | 'cha
     const hint = input === 'choice' || input === 'date' ? '' : findHint(schema, input === 'json');
     return [{ name, hint, input, isRequired, canBeEmpty, note, reference: entity.references[name], choices, schema }];
   });
+}
+
+/** What an app fills in for an empty field: a constant, or something that is made for each row. */
+function sayFilled({ default: constant }: Entity['fields'][string]): string {
+  return constant === undefined ? 'generated if empty' : `default ${constant}`;
+}
+
+/** A sentence with the fields that an app takes from the token. Empty if there are none. */
+export function sayFromCaller(entity: Entity): string {
+  const names = Object.keys(entity.fields).filter((name) => entity.fields[name]?.fromCaller);
+  return names.length > 0
+    ? `${joinNames(names, 'and')} ${names.length === 1 ? 'is' : 'are'} taken from your sign-in.`
+    : '';
 }
 
 /** A sentence with the required fields. Empty if every field is optional or generated. */

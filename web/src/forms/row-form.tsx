@@ -1,11 +1,12 @@
 import { useId, useRef, useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import type { Explanation } from '../api/entity-client.ts';
-import { canRead, keyPath, type ReferenceDescription, type Values } from '../api/model.ts';
-import { referredRow } from '../api/referred-row.ts';
+import { canRead, type Entity, keyPath, type ReferenceDescription, type Values } from '../api/model.ts';
+import { referredRow, sourceOf } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
 import { UnsavedChanges } from '../app/unsaved-changes.tsx';
 import { useOutcome } from '../app/use-outcome.ts';
+import { type Choices, readChoices } from '../entities/first-choices.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
@@ -21,6 +22,7 @@ import {
 } from './fields.ts';
 
 interface RowFormProps {
+  readonly entity: Entity;
   readonly fields: readonly FormField[];
   readonly initial: Values;
   readonly submitLabel: string;
@@ -32,7 +34,7 @@ interface RowFormProps {
 }
 
 /** A form of a row. A field shows its problem as soon as it was changed, all fields after an attempt to save. */
-export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, explain }: RowFormProps) {
+export function RowForm({ entity, fields, initial, submitLabel, onSubmit, onCancel, explain }: RowFormProps) {
   const before = toTexts(fields, initial);
   const [texts, setTexts] = useState<Texts>(before);
   const [touched, setTouched] = useState<readonly string[]>([]);
@@ -73,6 +75,7 @@ export function RowForm({ fields, initial, submitLabel, onSubmit, onCancel, expl
         {fields.map((field) => (
           <FieldInput
             key={field.name}
+            entity={entity}
             field={field}
             text={texts[field.name] ?? ''}
             others={{ ...initial, ...texts }}
@@ -123,6 +126,7 @@ function rejectedFields(error: unknown): Readonly<Record<string, string>> {
 }
 
 interface FieldInputProps {
+  readonly entity: Entity;
   readonly field: FormField;
   readonly text: FieldText;
   /** All values of the form. */
@@ -132,12 +136,14 @@ interface FieldInputProps {
   readonly onText: (text: FieldText) => void;
 }
 
-function FieldInput({ field, text, others, problem, isChecked, onText }: FieldInputProps) {
+function FieldInput({ entity, field, text, others, problem, isChecked, onText }: FieldInputProps) {
   const id = useId();
-  const rows = useLookup(field.reference);
-  // A value that the lookup table lacks stays as it is.
-  const isChoice = rows !== undefined && (text === '' || rows.some((row) => row.value === text));
-  const shown: FormField = isChoice ? { ...field, input: 'choice', choices: rows } : field;
+  const { items, isWhole } = useChoices(entity, field.name) ?? { items: [], isWhole: false };
+  const chosen = items.find(({ value }) => value === text);
+  // A value that is not among the rows stays as it is. Only a reference excludes other values.
+  const isChoice = field.reference !== undefined && isWhole && (text === '' || chosen !== undefined);
+  const shown: FormField = isChoice ? { ...field, input: 'choice', choices: items } : field;
+  const isOffered = !isChoice && shown.input === 'text' && items.length > 0;
   const hint = problem === undefined && !isChoice ? field.hint : '';
   const common = {
     id,
@@ -145,6 +151,7 @@ function FieldInput({ field, text, others, problem, isChecked, onText }: FieldIn
     'aria-invalid': problem !== undefined ? true : isChecked && text !== '' ? false : undefined,
     'aria-describedby': `${id}-hint ${id}-problem`,
     'aria-required': field.isRequired,
+    list: isOffered ? `${id}-choices` : undefined,
   };
   return (
     <div class={field.input === 'long' || field.input === 'json' ? 'field wide' : 'field'}>
@@ -154,6 +161,14 @@ function FieldInput({ field, text, others, problem, isChecked, onText }: FieldIn
         {field.note && <small> {field.note}</small>}
       </label>
       <Input field={shown} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
+      {isOffered && (
+        <datalist id={`${id}-choices`}>
+          {items.map(({ value, text: label }) => (
+            <option key={value} value={value} label={label} />
+          ))}
+        </datalist>
+      )}
+      {isOffered && chosen && chosen.text !== chosen.value && <small class="chosen">{chosen.text}</small>}
       <small id={`${id}-hint`} class="hint">
         {hint}
       </small>
@@ -178,22 +193,13 @@ function FieldInput({ field, text, others, problem, isChecked, onText }: FieldIn
   );
 }
 
-/** The values of a reference to a lookup table, whose rows are read in one call. Undefined if they cannot be read. */
-function useLookup(reference: ReferenceDescription | undefined): FormField['choices'] | undefined {
+/** Values of a field whose rows another entity has. Undefined if there is none, or if its rows cannot be read. */
+function useChoices(entity: Entity, field: string): Choices | undefined {
   const { api, model, user } = useApp();
-  const target = model.entities.get(reference?.to ?? '');
-  const isRead = target?.lookup !== undefined && canRead(target, user);
-  const load = async (signal: AbortSignal) => {
-    if (!reference || !isRead) return undefined;
-    const { items, next } = await api
-      .entity(reference.to)
-      .list({ select: [reference.by] })
-      .page({ signal });
-    return next === undefined
-      ? items.map((row) => ({ text: String(row[reference.by]), value: row[reference.by] }))
-      : undefined;
-  };
-  return useLoaded(load, `${reference?.to} ${isRead}`).result;
+  const source = sourceOf(entity, field, model, user);
+  const load = async (signal: AbortSignal) =>
+    source && readChoices(api, { entity: source.target, field: source.reference.by, model, user, signal });
+  return useLoaded(load, `${source?.target.name} ${source?.reference.by}`).result;
 }
 
 /** Names the entity to which a field refers, and looks up the row without leaving the form. */
@@ -239,8 +245,10 @@ function Input(props: Pick<FieldInputProps, 'field' | 'onText'> & { readonly tex
     return (
       <select {...common} value={text} onChange={onInput}>
         <option value="">–</option>
-        {field.choices.map((choice) => (
-          <option key={choice.text}>{choice.text}</option>
+        {field.choices.map(({ text: label, value }) => (
+          <option key={label} value={String(value)}>
+            {label === String(value) ? label : `${label} · ${value}`}
+          </option>
         ))}
       </select>
     );

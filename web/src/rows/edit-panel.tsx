@@ -70,6 +70,7 @@ export function EditPanel({ entity, rowKey, stored, onSaved, onCancel }: EditPan
   }
   return (
     <RowForm
+      entity={entity}
       fields={formFields(entity, user, 'change')}
       initial={stored.values}
       submitLabel="Save"

@@ -3,6 +3,7 @@ import { referredRow } from '../api/referred-row.ts';
 import { useApp } from '../app/context.ts';
 import { FullValue } from '../ui/value.tsx';
 import { referredAddress } from './row-address.ts';
+import { useReferredLabel } from './use-referred-label.ts';
 
 /** The fields of a row with their values. A reference leads to its row. */
 export function FieldList({ entity, values }: { readonly entity: Entity; readonly values: Values }) {
@@ -44,11 +45,13 @@ function FieldValue(props: { readonly entity: Entity; readonly field: string; re
   const { entity, field, values } = props;
   const { model } = useApp();
   const value = values[field];
+  const label = useReferredLabel(entity, Object.hasOwn(entity.references, field) ? field : undefined, values);
   const reference = entity.references[field];
   const target = model.entities.get(reference?.to ?? '');
   const row = reference && target && value !== null ? referredRow(target, reference, String(value), values) : undefined;
   return target && row ? (
     <a href={referredAddress(target, row)}>
+      {label !== undefined && `${label} · `}
       <FullValue value={value} />
     </a>
   ) : (

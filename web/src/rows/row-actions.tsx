@@ -4,6 +4,7 @@ import type { Stored } from '../api/entity-client.ts';
 import { canTake, type Entity, type Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { ActionDialog } from './action-dialog.tsx';
+import { ChildCounts } from './child-counts.tsx';
 import { MoveDialog, type Moved } from './move-dialog.tsx';
 import { findUndoObstacle } from './undo-delete.ts';
 
@@ -83,6 +84,7 @@ export function RowActions({ entity, rowKey, stored, onEdit, onDeleted, onMoved,
           }}
           onClose={close}
         >
+          <ChildCounts entity={entity} rowKey={rowKey} etag={stored.etag} />
           <p>
             {obstacle === undefined
               ? 'The delete can be undone until this page is left.'

@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { formatCosts } from '../api/cost.ts';
 import type { Stored } from '../api/entity-client.ts';
@@ -10,6 +10,7 @@ import {
   hasRange,
   isOperator,
   keyPath,
+  labelOf,
   may,
   type Values,
 } from '../api/model.ts';
@@ -35,6 +36,7 @@ import { parseRowKey, partitionAddress } from './row-address.ts';
 import { StoragePlaces } from './storage-places.tsx';
 import { findUndoObstacle } from './undo-delete.ts';
 import { UndoNotice } from './undo-notice.tsx';
+import { useReferredLabel } from './use-referred-label.ts';
 
 const Why = lazy('what a caller may do', async () => (await import('../rules/why.tsx')).Why);
 
@@ -44,6 +46,9 @@ export function RowPage({ open, address }: PageProps) {
   const path = address.segments.slice(3);
   const rowKey = entity && parseRowKey(entity, path);
   const { user } = useApp();
+  const id = JSON.stringify([open.entity, path]);
+  const [named, setNamed] = useState<{ readonly id: string; readonly label: string | undefined }>();
+  const label = named?.id === id ? named.label : undefined;
   if (!entity) return <EntityNotFound name={open.entity} />;
   if (!rowKey)
     return (
@@ -63,19 +68,23 @@ export function RowPage({ open, address }: PageProps) {
         ancestors={[
           { title: entity.name, address: toAddress(['entities', entity.name]) },
           ...(hasRange(entity)
-            ? [
-                {
-                  title: entity.key.partition.fields.map((field) => String(rowKey[field])).join(' / '),
-                  address: partitionAddress(entity, rowKey),
-                },
-              ]
+            ? [{ title: <PartitionName entity={entity} rowKey={rowKey} />, address: partitionAddress(entity, rowKey) }]
             : []),
         ]}
       />
-      <h1>{path.join(' / ')}</h1>
+      <h1>
+        {label === undefined ? (
+          path.join(' / ')
+        ) : (
+          <>
+            {label} <small>{path.join(' / ')}</small>
+          </>
+        )}
+      </h1>
       {canRead(entity, user) ? (
         <Row
-          key={JSON.stringify([entity.name, path])}
+          key={id}
+          onLabel={(found) => setNamed({ id, label: found })}
           entity={entity}
           rowKey={rowKey}
           isNew={address.query.has('created')}
@@ -87,7 +96,22 @@ export function RowPage({ open, address }: PageProps) {
   );
 }
 
-function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowKey: Values; readonly isNew: boolean }) {
+/** The partition of a row: the label of the row that it belongs to, if there is one, or its key. */
+function PartitionName({ entity, rowKey }: { readonly entity: Entity; readonly rowKey: Values }) {
+  const { fields } = entity.key.partition;
+  const label = useReferredLabel(entity, fields.length === 1 ? fields[0] : undefined, rowKey);
+  return <>{label ?? fields.map((field) => String(rowKey[field])).join(' / ')}</>;
+}
+
+interface RowProps {
+  readonly entity: Entity;
+  readonly rowKey: Values;
+  readonly isNew: boolean;
+  /** Called with the label of the row that was read. */
+  readonly onLabel: (label: string | undefined) => void;
+}
+
+function Row({ entity, rowKey, isNew, onLabel }: RowProps) {
   const { api, user, model } = useApp();
   const [isEditing, setEditing] = useState(false);
   const [saved, setSaved] = useState<Saved>();
@@ -97,6 +121,9 @@ function Row({ entity, rowKey, isNew }: { readonly entity: Entity; readonly rowK
     (outer) => api.measure((signal) => readRow(api.entity(entity.name), { entity, user, rowKey, signal }), outer),
     JSON.stringify([entity.name, rowKey]),
   );
+  const label = labelOf(entity, result?.result?.values);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the function is another one at each render
+  useEffect(() => onLabel(label), [label]);
   if (error !== undefined) {
     const isLost = error instanceof RowkeyClientError && error.code === 'needs-repair';
     return (

@@ -1,4 +1,4 @@
-import { canReadWhole, type Entity, type Roles, type Values } from '../api/model.ts';
+import { type Entity, type Roles, readsEveryField, type Values } from '../api/model.ts';
 
 /**
  * Why a create with `values` would not restore a deleted row; undefined if it would, because nothing was deleted with the row and
@@ -11,7 +11,7 @@ export function findUndoObstacle(entity: Entity, user: Roles, values: Values): s
   const files = Object.keys(attachments).filter((field) => values[field] !== undefined);
   if (files.length > 0) return `its files (${files.join(', ')}) are deleted with it`;
   if (archiveOf !== undefined) return 'rows of an archive cannot be created';
-  if (!canReadWhole(entity, user)) return 'your roles do not read all of its fields';
+  if (!readsEveryField(entity, user)) return 'your roles do not read all of its fields';
   if (Object.keys(split).length > 0) return 'some of its fields are stored apart from it';
   if (Object.values(values).includes(null)) return 'some of its values cannot be read';
   return undefined;

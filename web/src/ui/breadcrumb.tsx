@@ -1,5 +1,7 @@
+import type { ComponentChildren } from 'preact';
+
 interface Ancestor {
-  readonly title: string;
+  readonly title: ComponentChildren;
   readonly address: string;
 }
 

@@ -219,6 +219,19 @@ testRejections([
   ],
   ['a version 0', { version: 0 }, /version is 0/],
   ['a negative maxAge', { maxAge: -1 }, /maxAge is -1/],
+  [
+    'a label that the schema lacks',
+    { label: 'nickname' },
+    /label names the field "nickname", which the schema does not/,
+  ],
+  ['a label that is no text', { label: 'year' }, /the label "year" is no text/],
+  ['an encrypted label', { label: 'name', encrypted: ['name'] }, /the label "name" is encrypted/],
+  ['a large label', { label: 'name', large: ['name'] }, /the label "name" is large or in a split/],
+  [
+    'a restricted label',
+    { label: 'name', access: { ...access, restricted: { name: ['hr'] } } },
+    /the label "name" is restricted, and every reader sees labels/,
+  ],
   ['files of zero bytes', withPhoto({ maxBytes: 0 }), /maxBytes 0\. Use a whole number from 1/],
   ['files that are larger than a request body', withPhoto({ maxBytes: 1e9 }), /the largest body of the Functions host/],
   [
@@ -299,6 +312,7 @@ testRejections([
 
 test.each(
   Object.entries({
+    'a label of some entities': { label: 'name' },
     'a lookup that is kept for a second': { indexes: { all: allThings() }, lookup: { index: 'all', maxAge: 1 } },
     'a lookup that is kept for an hour': { indexes: { all: allThings() }, lookup: { index: 'all', maxAge: 3_600 } },
     'a day of a period': ofPeriods({ keep: 1 }),
