@@ -32,6 +32,7 @@ export function defineModel<
   const Declared extends readonly DeclaredEntity[],
   const Roles extends readonly string[],
   const Own extends readonly DeclaredOperation[] = readonly [],
->(declaration: ModelDeclaration<Declared, Roles, Own>): Model<Declared, Own> {
-  return linkModel<Declared, Own>(declaration, { reserved: RESERVED, features });
+  const Steward extends string | undefined = undefined,
+>(declaration: ModelDeclaration<Declared, Roles, Own> & { readonly steward?: Steward }): Model<Declared, Own, Steward> {
+  return linkModel<Declared, Own, Steward>(declaration, { reserved: RESERVED, features });
 }

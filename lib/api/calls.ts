@@ -18,10 +18,11 @@ import type {
   Patch,
   Plain,
   Read,
-  ReadThrough,
+  ReadBy,
   Replacement,
   Selectable,
   Selected,
+  ServesMine,
   TotalCalls,
   Types,
   Where,
@@ -173,7 +174,9 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * @example
    * for await (const { plate } of store.vehicles.mine()) console.log(plate);
    */
-  readonly mine: ListCall<Of, As, Listed<Of>, [], As['list']>;
+  readonly mine: ServesMine<Of, As> extends true
+    ? ListCall<Of, As, Listed<Of>, [], As['list']>
+    : `No rule names the partitions of the ${Of['name']} of a caller`;
   /**
    * The totals of groups of entities.
    *
@@ -191,7 +194,7 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    * const vehicle = await store.vehicles.by.plate({ plate: 'AB 12345' });
    * const vans = await store.vehicles.by.model({ depot: 'north', model: 'Van' }).page({ top: 10 });
    */
-  readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadThrough<Of, Of['indexes'][Name], As> };
+  readonly by: { readonly [Name in keyof Of['indexes'] & string]: ReadBy<Of, Name, As> };
 }
 
 /** The calls of one file of an entity. The entity itself describes its files: their media type, size and hash. */

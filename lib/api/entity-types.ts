@@ -147,6 +147,8 @@ export type BatchAction<Of extends Declared> =
  * process, the client over fetch, and a query as the reads of one request.
  */
 export interface Binding {
+  /** True if it is always bound to a caller with a token, whom rules limit. */
+  readonly isOfCaller?: true;
   /** Stands for the type that `one`, `many` and `all` contain: no type can have a generic type as its parameter. */
   readonly item: unknown;
   /** Left out for a promise, because the compiler takes fewer steps to a promise than to a form with `item`. */
@@ -302,6 +304,26 @@ type Bound<Of extends Declared, By extends Index> = Extract<
   OneValue<Whole<Of>[FieldsOf<TypesOfIndex<By>['row']> & keyof Whole<Of>]>,
   string | number
 >;
+
+/** True for an entity of a model whose steward reads all rows. */
+type HasSteward<Of> = Of extends { readonly access: { readonly steward: string } } ? true : false;
+/** True if rules may serve a list of all that is the caller's. */
+export type ServesMine<Of extends Declared, As extends Binding> = As['isOfCaller'] extends true
+  ? Types<Of>['mine']
+  : true;
+
+/** The reads through an index; a sentence for the compiler to show, if no rule lets a caller list it. */
+export type ReadBy<
+  Of extends Declared,
+  Name extends keyof Of['indexes'],
+  As extends Binding,
+> = As['isOfCaller'] extends true
+  ? Name extends Types<Of>['closed']
+    ? [IsOfMany<Of, Of['indexes'][Name]>, HasSteward<Of>] extends [true, false]
+      ? `No role may list ${Of['name']} by "${Name & string}"`
+      : ReadThrough<Of, Of['indexes'][Name], As>
+    : ReadThrough<Of, Of['indexes'][Name], As>
+  : ReadThrough<Of, Of['indexes'][Name], As>;
 
 /** An entity as an index lists it: whole, or only the fields of a partial copy. */
 type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'] extends infer Copy extends string

@@ -76,6 +76,7 @@ export interface DeletedRange {
 }
 
 interface OverFetch extends Binding {
+  readonly isOfCaller: true;
   readonly many: Listing<this['item']>;
   readonly all: Listing<this['item']>;
   readonly isWhole: true;
@@ -222,6 +223,7 @@ interface QueryPage {
 }
 
 interface InQuery extends Binding {
+  readonly isOfCaller: true;
   readonly one: QueryRead<this['item']>;
   readonly many: QueryRead<Page<this['item']>>;
   readonly all: QueryRead<Page<this['item']>>;

@@ -145,16 +145,20 @@ type RolesOf<One> = One extends
   : never;
 
 /** The entities of a model by name, each as it is declared. */
-export type EntitiesOf<Declared extends readonly DeclaredEntity[]> = {
-  readonly [One in Declared[number] as One['name']]: One;
+export type EntitiesOf<Declared extends readonly DeclaredEntity[], Steward = undefined> = {
+  readonly [One in Declared[number] as One['name']]: [Steward] extends [string] ? One & Stewarded : One;
 };
+interface Stewarded {
+  readonly access: { readonly steward: string };
+}
 
 /** Everything that an app stores, frozen. */
 export interface Model<
   Declared extends readonly DeclaredEntity[] = readonly DeclaredEntity[],
   Own extends readonly DeclaredOperation[] = readonly DeclaredOperation[],
+  Steward = undefined,
 > extends CompiledOptions {
-  readonly entities: EntitiesOf<Declared>;
+  readonly entities: EntitiesOf<Declared, Steward>;
   readonly operations: OperationsOf<Own>;
   /**
    * The linked entities in the order of the declaration.
@@ -184,10 +188,11 @@ interface ModelShape<Declared extends readonly DeclaredEntity[], Own extends rea
 export function linkModel<
   const Declared extends readonly DeclaredEntity[],
   const Own extends readonly DeclaredOperation[],
+  Steward = undefined,
 >(
   declaration: ModelShape<Declared, Own>,
   { reserved, features }: { readonly reserved: Reserved; readonly features: readonly Feature[] },
-): Model<Declared, Own> {
+): Model<Declared, Own, Steward> {
   refuse(optionErrors(ModelOptions, declaration));
   const options = frozenCopy(ModelOptions.parse(declaration, { jitless: true }));
   const { entities, operations = [] } = declaration;
@@ -198,7 +203,7 @@ export function linkModel<
   refuse(validateModel({ ...options, entities: list, operations }, reserved));
   return Object.freeze({
     ...options,
-    entities: byName<EntitiesOf<Declared>>(list),
+    entities: byName<EntitiesOf<Declared, Steward>>(list),
     operations: byName<OperationsOf<Own>>(operations),
     list,
   });

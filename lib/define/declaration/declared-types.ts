@@ -181,9 +181,85 @@ export interface TypesBy<Given> {
   readonly apart: EachMember<Of<Given, 'split'>>;
   /** The fields that an archived entity does not have. */
   readonly unarchived: Each<Of<Of<Given, 'archive'>, 'without'>>;
+  /** True if rules may name the partitions of the rows that a caller reads. */
+  readonly mine: IsListedAsMine<Given>;
+  /** The indexes that no rule lets a role list. */
+  readonly closed: ClosedIndex<Given>;
   /** The index by which all entities are listed. */
   readonly listedBy: Of<Of<Given, keyof OptionsWith<'listsAll'>>, 'index'> & string;
 }
+
+/**
+ * What rules on rows let callers list, as far as the compiler can tell: from the fields that an alternative compares, and not from its terms.
+ * lib/define/places/reach.ts decides.
+ */
+
+/** The alternatives of the rule to read, each a role or one with terms. */
+type ReadBy<Given> = Of<Of<Given, 'access'>, 'read'> extends readonly (infer One)[] ? One : never;
+/** The fields that each alternative with terms compares. */
+type Compared<Given> =
+  ReadBy<Given> extends infer One
+    ? One extends { readonly lists: 'none' }
+      ? never
+      : One extends { readonly where: infer Terms }
+        ? {
+            readonly fields: keyof Terms & string;
+            readonly isFiltered: One extends { readonly lists: 'filtered' } ? true : false;
+          }
+        : never
+    : never;
+type IsWithin<Fields, Named> = [Fields] extends [never] ? false : [Fields] extends [Named] ? true : false;
+
+type PartitionOf<Index> = Index extends Typed<infer Types> ? Of<NonNullable<Types>, 'partition'> : never;
+type RowOf<Index> = Index extends Typed<infer Types> ? Of<NonNullable<Types>, 'row'> : never;
+type KeyPartition<Given> = Of<Of<Given, 'key'>, 'partition'>;
+
+/** Of the key, and of each index in partitions of its own. */
+type AnyPartition<Given> =
+  | KeyPartition<Given>
+  | { [Name in keyof IndexesOf<Given>]: PartitionOf<IndexesOf<Given>[Name]> }[keyof IndexesOf<Given>];
+type IsListedAsMine<Given, One = Compared<Given>> = true extends (
+  One extends { readonly fields: infer Named }
+    ? AnyPartition<Given> extends infer Template
+      ? Template extends string
+        ? IsWithin<FieldsOf<Template>, Named>
+        : never
+      : never
+    : never
+)
+  ? true
+  : false;
+
+/** True for each alternative that bounds a list with these templates. */
+type Bounds<One, Partition, Row> = One extends { readonly fields: infer Named; readonly isFiltered: infer IsFiltered }
+  ? IsFiltered extends true
+    ? true
+    : Partition extends string
+      ? IsWithin<FieldsOf<Partition>, Named> extends true
+        ? true
+        : FirstFieldOf<Row> extends Named
+          ? true
+          : false
+      : true
+  : never;
+type FirstFieldOf<Template> = Template extends `${string}{${infer Inner}}${string}` ? FieldsOf<`{${Inner}}`> : never;
+
+/** The indexes that no alternative bounds, if no role reads all rows. */
+type ClosedIndex<Given> = [ReadBy<Given>] extends [never]
+  ? never
+  : [Extract<ReadBy<Given>, string>] extends [never]
+    ? {
+        [Name in keyof IndexesOf<Given>]: true extends Bounds<
+          Compared<Given>,
+          [PartitionOf<IndexesOf<Given>[Name]>] extends [never]
+            ? KeyPartition<Given>
+            : PartitionOf<IndexesOf<Given>[Name]>,
+          RowOf<IndexesOf<Given>[Name]>
+        >
+          ? never
+          : Name;
+      }[keyof IndexesOf<Given>]
+    : never;
 
 /** `string` if the compiler does not know the roles. */
 type RoleOf<Given> =
