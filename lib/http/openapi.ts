@@ -40,7 +40,11 @@ A filter has the name of a field. \`field=VALUE\` returns the entities with this
 
 /** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf(''), anyone?: string) {
-  const described = mergeEntities(routes.filter(({ isUndescribed }) => !isUndescribed));
+  const issued = (route: Route) =>
+    route.isGrant ? { ...route, roles: route.roles?.filter((role) => role !== anyone) } : route;
+  // Without a role that may, the security would be empty, which means that no token is needed.
+  const isOpen = ({ isUndescribed, roles }: Route) => !isUndescribed && roles?.length !== 0;
+  const described = mergeEntities(routes.map(issued).filter(isOpen));
   const shared = createComponents(Object.keys(COMPARISONS));
   const security = findUsualRoles(described);
   shared.addSchema('problem', toJsonSchema(Problem));
@@ -129,8 +133,7 @@ function describeOperation(
   shared: Components,
   { usual, anyone }: { readonly usual: readonly string[]; readonly anyone: string | undefined },
 ) {
-  const { name, names, path, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
-  const roles = route.isGrant ? route.roles?.filter((role) => role !== anyone) : route.roles;
+  const { name, names, path, roles, query = {}, filters = {}, summary, requestBody, requestTypes } = route;
   const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => ({
     name: String(field),
     in: 'path',

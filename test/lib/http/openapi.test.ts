@@ -40,6 +40,20 @@ test('describes conditions for the operations that support them, and for no othe
   expect(taking('If-None-Match')).toEqual([...heeding, ...reading].sort());
 });
 
+test('describes no operation that no role may call, as one without security needs no token', () => {
+  const access = { read: ['reader'], write: { create: ['reader'] } };
+  const things = defineEntity('things', {
+    schema: z.object({ thingId: z.string() }),
+    table: 'things',
+    key: { partition: '{thingId}', row: 'thing' },
+    access,
+  });
+  const described = describeRoutes(
+    httpDoor.createRoutes(defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [things] })),
+  );
+  expect(Object.keys(described.paths['/api/things/{thingId}'] ?? {})).toEqual(['parameters', 'get', 'put']);
+});
+
 function patternsOf(described: object): Set<string> {
   const patterns = new Set<string>();
   JSON.stringify(described, (name, value: unknown) => {
