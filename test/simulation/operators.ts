@@ -10,7 +10,7 @@ export type AccountWork = (typeof ACCOUNT_WORKS)[number];
 /** Slots without a partition, which move fast. */
 const EMPTY_SLOTS = 3;
 
-/** Throws if another mover works, or if the network fails. */
+/** Returns the report of a mover, unless its copies of what stays are deleted. Throws if another mover works, or if the network fails. */
 export async function workOnAccounts(
   work: AccountWork,
   {
@@ -24,26 +24,23 @@ export async function workOnAccounts(
     readonly chance: Chance;
     readonly options: Internal['MoveOptions'];
   },
-): Promise<void> {
+): Promise<Internal['MoveReport'] | undefined> {
   const choose = async () => [await chooseSlots(storage, options.resources.tables, { to, chance })];
   switch (work) {
     case 'move':
-      await operationsMove.moveSlots(storage, await choose(), options);
-      return;
+      return operationsMove.moveSlots(storage, await choose(), options);
     case 'move closed':
-      await operationsMove.moveSlots(storage, await choose(), { ...options, isClosed: true });
-      return;
+      return operationsMove.moveSlots(storage, await choose(), { ...options, isClosed: true });
     case 'back':
-      await operationsMove.moveBack(storage, undefined, options);
-      return;
+      return operationsMove.moveBack(storage, undefined, options);
     case 'clean up':
       await operationsMove.cleanUp(storage, options);
-      return;
+      return undefined;
     case 'resume':
-      await operationsMove.resumeMoves(storage, options);
-      return;
+      return operationsMove.resumeMoves(storage, options);
     case 'abort':
       await operationsMove.abortMoves(storage, options);
+      return undefined;
   }
 }
 

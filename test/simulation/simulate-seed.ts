@@ -10,6 +10,7 @@ import { relatedTo, tryInjection } from '../injecting/try-injection.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import { engineCore, engineReconcile } from '../kit/engine.ts';
+import type { Internal } from '../kit/internal.ts';
 import { operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
 import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
 import { createAuditOracle } from './audit-oracle.ts';
@@ -126,8 +127,11 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   const operatorToken = createToken({ sub: 'operator', roles: model.roles });
   const resources = () => operationsModel.resourcesOf(model.list, Date.now(), model);
   let generation = 0;
-  /** An abort that fails leaves copies of rows where they do not belong. */
+  /** Copies of rows are where they do not belong: of an abort that failed, or of slots whose last rows could not be copied in time. */
   let hasLeftCopies = false;
+  const noteLeft = (report: Internal['MoveReport'] | undefined) => {
+    if (report && report.left.length > 0) hasLeftCopies = true;
+  };
 
   const open = (process: VirtualProcess) => {
     return openAccounts(network.accountsFor(process));
@@ -311,7 +315,10 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const work = workOnAccounts(event.work, { ...given, chance: createChance(seed, 'operate', nth) });
         // It does not end if its process dies.
         void runIn(process, createChance(seed, 'operator', nth), () => work).then(
-          () => notice(`operator: ${event.work}`),
+          (report) => {
+            noteLeft(report);
+            notice(`operator: ${event.work}`);
+          },
           (error: unknown) => {
             log(`${elapsed().toFixed(3)} event ${nth} ${event.work}: ${error}`);
             if (event.work === 'abort') hasLeftCopies = true;
@@ -360,7 +367,10 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       const chance = createChance(seed, 'successor', nth, attempt);
       const work = runIn(process, chance, () => operationsMove.resumeMoves(open(process), { resources: resources() }));
       const isDone = await work.then(
-        () => true,
+        (report) => {
+          noteLeft(report);
+          return true;
+        },
         () => false,
       );
       if (isDone) return notice('successor of an operator');
@@ -398,7 +408,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
 
   /** Ends what operators have left, and deletes what slots have left at their former accounts. */
   async function endMoves(process: VirtualProcess): Promise<void> {
-    await operationsMove.resumeMoves(open(process), { resources: resources() });
+    noteLeft(await operationsMove.resumeMoves(open(process), { resources: resources() }));
     await wait(operationsMove.MOVE_TIMING.leaseMs + operationsMove.MOVE_TIMING.lateMs);
     await operationsMove.cleanUp(open(process), {
       resources: resources(),
