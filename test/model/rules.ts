@@ -205,7 +205,12 @@ export const RULES: readonly Rule[] = [
     row: 'transaction before the record of the audit log, record before the response',
     without: 'A response does not wait for the record of the audit log',
     file: 'lib/engine/note-change.ts',
-    edits: [['    await Promise.all([collection.early,', '    void Promise.all([collection.early,']],
+    edits: [
+      [
+        '    await Promise.all([collection.early, keepNoted(collection)]);\n',
+        '    void Promise.all([collection.early, keepNoted(collection)]).catch(() => undefined);\n',
+      ],
+    ],
     test: [ORDER, 'the audit log has a write when the write is acknowledged'],
     finds: "to deeply equal [ 'acknowledged' ]",
   },

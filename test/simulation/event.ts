@@ -5,6 +5,8 @@ import type { Trap } from './world/network.ts';
 
 /** Clients, each with the ETags that it has seen. */
 export const CLIENTS = 4;
+/** The client whose reads are in the audit log. */
+export const STEWARD_CLIENT = CLIENTS;
 
 /** What happens in a world. Each event has a time of its own, so that one that is left out moves no other one. */
 export type Event =
@@ -24,6 +26,16 @@ export type Event =
       readonly of: string;
       readonly key: Values;
       readonly afterOperatorMs?: number;
+      readonly after?: AfterTrap;
+      readonly traps?: readonly Trap[];
+    }
+  /** A client asks for a grant of its own row. */
+  | {
+      readonly do: 'grant';
+      readonly client: number;
+      readonly of: string;
+      readonly after?: AfterTrap;
+      readonly traps?: readonly Trap[];
     }
   /** A client lists a partition, by pages. */
   | {
@@ -45,7 +57,7 @@ export type Event =
       readonly to: number;
       readonly diesAfterMs: number | undefined;
     }
-  | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap };
+  | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap; readonly traps?: readonly Trap[] };
 
 /** The time after the first trap of a scene has closed. */
 interface AfterTrap {

@@ -48,8 +48,9 @@ async function findAll(
     console.log(toLine(found));
     writeRow(found);
   }
-  const missed = all.filter(({ seed: by }) => by === undefined);
-  console.log(`${all.length - missed.length} of ${all.length} are found.`);
+  const missed = all.filter(({ mutant, seed: by }) => by === undefined && mutant.unseen === undefined);
+  const found = all.filter(({ seed: by }) => by !== undefined);
+  console.log(`${found.length} of ${all.length} are found.`);
   if (missed.length > 0) process.exitCode = 1;
 }
 
@@ -96,7 +97,8 @@ function toLine({ mutant, seed, seeds, minutes, what }: Found): string {
 function writeRow({ mutant, seed, seeds, minutes }: Found): void {
   const [before = '', rest = ''] = readFileSync(PAGE, 'utf8').split(BEGIN);
   const [former = '', after = ''] = rest.split(END);
-  const row = `| ${mutant.without} | ${seed ?? `none of ${seeds}`} | ${minutes.toFixed(1)} |`;
+  const none = mutant.unseen === undefined ? `none of ${seeds}` : `none of ${seeds}: ${mutant.unseen}`;
+  const row = `| ${mutant.without} | ${seed ?? none} | ${minutes.toFixed(1)} |`;
   const rows = MUTANTS.map(({ without }) =>
     without === mutant.without ? row : former.split('\n').find((line) => line.startsWith(`| ${without} |`)),
   );

@@ -1,4 +1,6 @@
+import type { Event } from './event.ts';
 import type { Planned } from './plan.ts';
+import type { Trap } from './world/network.ts';
 
 /** An event as a line that a person can read. */
 export function formatEvent({ nth, at, event }: Planned): string {
@@ -6,20 +8,14 @@ export function formatEvent({ nth, at, event }: Planned): string {
   switch (event.do) {
     case 'write': {
       const { of, do: write, ...rest } = event.step;
-      const { after, traps = [] } = event;
-      const stops = [
-        ...(after ? [`${Math.round(after.ms)} ms after trap ${after.scene}`] : []),
-        ...traps.map(
-          ({ scene, request, nth: which, end, forMs }) =>
-            `trap ${scene} at ${request} ${which}: ${end} ${Math.round(forMs)} ms`,
-        ),
-      ];
       return `${time} client ${event.client}: ${of} ${write} ${Object.values(rest)
         .map((part) => JSON.stringify(part))
-        .join(' ')}${stops.length > 0 ? ` (${stops.join(', ')})` : ''}`;
+        .join(' ')}${formatStops(event)}`;
     }
     case 'read':
-      return `${time} client ${event.client}: ${event.of} read ${JSON.stringify(event.key)}`;
+      return `${time} client ${event.client}: ${event.of} read ${JSON.stringify(event.key)}${formatStops(event)}`;
+    case 'grant':
+      return `${time} client ${event.client}: grant of ${event.of}${formatStops(event)}`;
     case 'list':
       return `${time} client ${event.client}: ${event.of} list ${JSON.stringify(event.key)}`;
     case 'kill':
@@ -35,6 +31,18 @@ export function formatEvent({ nth, at, event }: Planned): string {
       return `${time} an operator works on accounts: ${event.work}, to account ${event.to + 1}${dies}`;
     }
     case 'verify':
-      return `${time} an operator repairs ${event.of}`;
+      return `${time} an operator repairs ${event.of}${formatStops(event)}`;
   }
+}
+
+function formatStops({ after, traps = [] }: Pick<Event & { do: 'write' }, 'after' | 'traps'>): string {
+  const stops = [
+    ...(after ? [`${Math.round(after.ms)} ms after trap ${after.scene}`] : []),
+    ...traps.map((trap) => `trap ${trap.scene} at ${formatTrap(trap)}`),
+  ];
+  return stops.length > 0 ? ` (${stops.join(', ')})` : '';
+}
+
+function formatTrap({ request, nth, end, forMs, then }: Trap): string {
+  return `${request} ${nth}: ${end} ${Math.round(forMs)} ms${then ? `, then at ${formatTrap(then)}` : ''}`;
 }

@@ -23,8 +23,10 @@ test('seeds differ in their models, processes, accounts and faults', { tags: ['s
 });
 
 test('scenes stop at each kind of request, in each way, and others go on after that', { tags: ['slow'] }, () => {
-  const writes = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1).events.map(({ event }) => event))
-    .flat()
+  const plans = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1));
+  const writes = plans
+    .filter(({ idlePollMs }) => idlePollMs === undefined)
+    .flatMap(({ events }) => events.map(({ event }) => event))
     .filter((event) => event.do === 'write');
   const traps = writes.flatMap(({ traps = [] }) => traps);
   expect(new Set(traps.map(({ request }) => request))).toEqual(new Set(TRAP_REQUESTS));
@@ -35,6 +37,25 @@ test('scenes stop at each kind of request, in each way, and others go on after t
   );
   const scenes = new Set(writes.flatMap(({ after }) => after?.scene ?? []));
   expect(scenes.size).toBeGreaterThan(5);
+});
+
+test('drills stop an operation again where a rule matters', { tags: ['slow'] }, () => {
+  const plans = Array.from({ length: 60 }, (_, seed) => planOf(seed + 1)).filter(({ idlePollMs }) => idlePollMs);
+  expect(plans.length).toBeGreaterThan(3);
+  const stopped = plans
+    .flatMap(({ events }) => events.map(({ event }) => event))
+    .flatMap((event) => ('traps' in event && event.traps ? [{ ...event, traps: event.traps }] : []));
+  const chains = stopped.map(({ traps: [first] }) => {
+    const chain = [];
+    for (let trap = first; trap; trap = trap.then) chain.push(`${trap.end} at ${trap.request}`);
+    return chain;
+  });
+  expect(new Set(chains.map(({ length }) => length))).toEqual(new Set([1, 2, 3, 4]));
+  expect(chains).toContainEqual(['late at change other', 'dies before at change other']);
+  expect(chains).toContainEqual(['pauses after at write entity', 'dies after at insert other']);
+  expect(new Set(stopped.map((event) => event.do))).toEqual(new Set(['write', 'verify', 'read', 'grant']));
+  // A write that arrives after its partition was handed over.
+  expect(stopped.some((event) => event.do === 'write' && event.afterOperatorMs !== undefined)).toBe(true);
 });
 
 test('few entities are written and read beside the copies of a move', { tags: ['slow'] }, () => {

@@ -4,6 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
+import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
 import { ACCOUNT_WORKS } from './operators.ts';
@@ -34,6 +35,8 @@ export interface Plan {
   readonly faults: NetworkFaults;
   /** The user whose rights rules limit, if the model has such. */
   readonly user: string | undefined;
+  /** How long a queue that nothing is in is not looked at. */
+  readonly idlePollMs?: number;
   /** True if somebody changes stored rows by hand at the end, one after another. */
   readonly isInjured: boolean;
   readonly events: readonly Planned[];
@@ -69,6 +72,12 @@ const SCENES_ON_STAGE = 60;
 const SCENE_MS = 8_000;
 /** Rounds whose steps have what the entities of scenes need. */
 const MATERIAL_ROUNDS = 24;
+/** A world of drills. */
+const DRILLED = 0.08;
+const DRILLS = 30;
+const DRILL_MS = 25_000;
+const MOVE_MS = 150_000;
+const IDLE_POLLS_MS = [1_000, 1_000, 4_000];
 const CROWD = 8;
 /** The first of a crowd may create what the others need. */
 const CROWD_AFTER_MS = 3_000;
@@ -86,8 +95,10 @@ interface PlanOptions {
 
 /** Returns what the seed determines. */
 export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}): Plan {
+  const isOnStage = name === undefined || name === STAGE;
+  if (isOnStage && createChance(seed, 'drilled').isTrue(DRILLED)) return drilledOf(seed, writes);
   const chance = createChance(seed, 'plan');
-  if ((name === undefined || name === STAGE) && chance.isTrue(STAGED)) return stageOf(seed, { chance, writes });
+  if (isOnStage && chance.isTrue(STAGED)) return stageOf(seed, { chance, writes });
   const candidates = Object.entries(MODELS).filter(([each]) => (name ? each === name : each !== LIMITED.model));
   const [modelName, model] = chance.pick(candidates);
   const processes = 1 + chance.below(3);
@@ -106,6 +117,40 @@ export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}
     user: modelName === LIMITED.model ? chooseUser(events, createChance(seed, 'user')) : undefined,
     isInjured: false,
     events,
+  };
+}
+
+/** Drills of the small model, of processes whose clocks differ. */
+function drilledOf(seed: number, writes: number): Plan {
+  const chance = createChance(seed, 'drills');
+  const rounds = [...roundsOf(smallModel, { seed, writes: MATERIAL_ROUNDS * WRITES })];
+  const steps = rounds.flatMap((round) => round.steps);
+  const drills = Math.ceil((DRILLS * writes) / WRITES);
+  const times = Array.from({ length: drills }, (_, nth) => BEGIN_MS + (nth + chance.next()) * DRILL_MS);
+  const processes = 2 + chance.below(2);
+  const accounts = chance.isTrue(0.7) ? 1 : 2;
+  const end = BEGIN_MS + drills * DRILL_MS;
+  const moves =
+    accounts === 1 ? [] : Array.from({ length: Math.ceil(end / MOVE_MS) }, (_, nth) => BEGIN_MS + nth * MOVE_MS);
+  return {
+    seed,
+    modelName: STAGE,
+    model: smallModel,
+    processes,
+    accounts,
+    accountsAtFirst: accounts,
+    aheadMs: Array.from({ length: processes }, () => chance.pick(AHEAD_MS)),
+    faults: chance.isTrue(0.8) ? NO_FAULTS : chooseFaults(createChance(seed, 'faults')),
+    user: undefined,
+    idlePollMs: chance.pick(IDLE_POLLS_MS),
+    isInjured: false,
+    events: inOrder([
+      ...drillsOf(smallModel.list, { seed, steps, times }),
+      ...moves.flatMap((at, nth) => [
+        { at, event: { do: 'operate', work: 'move', to: (nth + 1) % accounts, diesAfterMs: undefined } as const },
+        ...handoverOf(smallModel.list, { seed, steps, at }),
+      ]),
+    ]),
   };
 }
 

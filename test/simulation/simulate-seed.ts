@@ -15,12 +15,13 @@ import { operationsCheck, operationsModel, operationsMove } from '../kit/operati
 import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
 import { createAuditOracle } from './audit-oracle.ts';
 import { createCaller } from './caller.ts';
-import { CLIENTS, type Event } from './event.ts';
+import { CLIENTS, type Event, STEWARD_CLIENT } from './event.ts';
 import { createHistory } from './history.ts';
 import { LIMITED } from './models.ts';
 import { workOnAccounts } from './operators.ts';
 import type { Plan } from './plan.ts';
 import { createRulesOracle } from './rules-oracle.ts';
+import { STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
 import { createNetwork, type Network, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
@@ -78,6 +79,7 @@ const MOVE_WITHIN_MS = 130_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
+const nameOf = (client: number) => `client${client}`;
 const openAccounts = (accounts: Network['direct']) => {
   const [only] = accounts;
   return storageAccounts.openStorage(accounts.length === 1 && only ? only : { accounts });
@@ -141,7 +143,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     generation += 1;
     const process = createProcess(`p${index}.${generation}`, plan.aheadMs[index]);
     running[index] = await startProcess(process, {
-      ...{ seed, model, network, keyFile, accounts: known },
+      ...{ seed, model, network, keyFile, accounts: known, idlePollMs: plan.idlePollMs },
       log: (line) => {
         log(`${elapsed().toFixed(3)} ${process.name} logged ${line}`);
         logged.push(line);
@@ -227,17 +229,14 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         if (!entity) return;
         await passOperator(entity, event);
         await passTrap(event);
-        for (const trap of event.traps ?? []) {
-          const closed = network.setTrap(trap, entity.table);
-          if (!event.after && !scenes.has(trap.scene)) scenes.set(trap.scene, closed);
-        }
+        setTraps(event, entity);
         const begun = elapsed();
         rules?.noteWrite(step, begun);
         const outcome = await callers[client]?.write(entity, step);
         if (!outcome) return;
         log(`${elapsed().toFixed(3)} event ${nth} ${step.do} ${outcome.code} ${outcome.message ?? ''}`);
         count(outcomes, `${step.do} ${outcome.code}`);
-        audit.noteWrite(`client${client}`, entity, step, outcome);
+        audit.noteWrite(nameOf(client), entity, step, outcome);
         const call = { nth, begun, ended: elapsed(), outcome };
         if (!isLimited(client)) return history.addWrite(entity, step, call);
         notice(`user: ${step.do} ${outcome.code}`);
@@ -252,10 +251,13 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const entity = model.list.find(({ name }) => name === event.of);
         if (!entity) return;
         await passOperator(entity, event);
+        await passTrap(event);
+        setTraps(event, entity);
         const begun = elapsed();
         const outcome = await callers[event.client]?.read(entity, event.key);
         if (!outcome) return;
         log(`${elapsed().toFixed(3)} event ${nth} read ${outcome.code}`);
+        if (event.client === STEWARD_CLIENT) audit.noteRead(nameOf(event.client), entity, event.key, outcome);
         count(outcomes, `read ${outcome.code}`);
         const call = { nth, begun, ended: elapsed(), outcome };
         if (!isLimited(event.client)) return history.addRead(entity, event.key, call);
@@ -263,6 +265,18 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         if (!outcome.values) return;
         history.addRead(entity, event.key, call);
         reached(entity, outcome.values, call);
+        return;
+      }
+      case 'grant': {
+        const entity = model.list.find(({ name }) => name === event.of);
+        if (!entity) return;
+        await passTrap(event);
+        setTraps(event, entity);
+        const outcome = await callers[event.client]?.grant(entity);
+        if (!outcome) return;
+        log(`${elapsed().toFixed(3)} event ${nth} grant ${outcome.code} ${outcome.message ?? ''}`);
+        count(outcomes, `grant ${outcome.code}`);
+        audit.noteGrant(nameOf(event.client), outcome);
         return;
       }
       case 'list': {
@@ -329,6 +343,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       }
       case 'verify': {
         await passTrap(event);
+        const entity = model.list.find(({ name }) => name === event.of);
+        if (entity) setTraps(event, entity);
         const path = (position: string) => `/api/operations/verify/${event.of}?top=50&repair=true${position}`;
         for (let position = '', isFirst = true; isFirst || position; isFirst = false) {
           const response = await fetchFrom(createProcess('verifier'), nth)(`http://localhost${path(position)}`, {
@@ -359,6 +375,13 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     await wait(after.ms);
   }
 
+  function setTraps({ after, traps = [] }: Pick<Event & { do: 'write' }, 'after' | 'traps'>, { table }: Entity): void {
+    for (const trap of traps) {
+      const closed = network.setTrap(trap, table);
+      if (!after && !scenes.has(trap.scene)) scenes.set(trap.scene, closed);
+    }
+  }
+
   /** Operations wait for a slot that is closed, until somebody ends its move. */
   async function resumeLater(nth: number): Promise<void> {
     for (let attempt = 1; attempt <= RESUMES; attempt += 1) {
@@ -377,14 +400,14 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     }
   }
 
-  const callers = Array.from({ length: CLIENTS }, (_, index) =>
+  const rolesOf = (index: number) =>
+    index === STEWARD_CLIENT ? [STEWARD] : model.roles.filter((role) => role !== LIMITED.role && role !== STEWARD);
+  const callers = Array.from({ length: STEWARD_CLIENT + 1 }, (_, index) =>
     createCaller(
       createToken(
-        isLimited(index)
-          ? { sub: plan.user, roles: [LIMITED.role] }
-          : { sub: `client${index}`, roles: model.roles.filter((role) => role !== LIMITED.role) },
+        isLimited(index) ? { sub: plan.user, roles: [LIMITED.role] } : { sub: nameOf(index), roles: rolesOf(index) },
       ),
-      fetchFrom(createProcess(`client${index}`), index),
+      fetchFrom(createProcess(nameOf(index)), index),
     ),
   );
 

@@ -3,6 +3,9 @@ import { defineEntity, defineModel, interPartitionIndex, intraPartitionIndex, to
 
 /** A model with few forms, whose entities therefore meet often: an index, a unique one, one whose entries the writer leaves to the queue, a total, and what a move changes. */
 
+/** The role whose reads are in the audit log. */
+export const STEWARD = 'steward';
+
 const access = { read: ['writer'], write: ['writer'] } as const;
 const text = z.string().min(1);
 const id = z.string().regex(/^[0-9]$/);
@@ -20,7 +23,7 @@ const cars = defineEntity('cars', {
   table: 'cars',
   key: { partition: '{city}', row: '{id}' },
   indexes: { plate: interPartitionIndex({ table: 'carsbyplate', partition: '{plate}', row: 'car', unique: true }) },
-  access,
+  access: { ...access, own: { claim: 'sub', index: 'plate' } },
 });
 
 /** Its keys may begin as those of the rows of a move. */
@@ -79,7 +82,8 @@ const books = defineEntity('books', {
 });
 
 export const smallModel = defineModel({
-  roles: ['writer', 'operator'],
+  roles: ['writer', 'operator', STEWARD],
   operatorRole: 'operator',
+  steward: STEWARD,
   entities: [guests, cars, films, tickets, sales, books],
 });

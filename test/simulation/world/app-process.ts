@@ -37,6 +37,7 @@ interface ProcessOptions {
   /** How many of the accounts the process knows. */
   readonly accounts: number;
   readonly keyFile: string;
+  readonly idlePollMs?: number | undefined;
   /** Called with each line that a function logs as an error. */
   readonly log: (line: string) => void;
 }
@@ -64,7 +65,7 @@ interface RequestParts {
 
 /** Starts a process of the app, and its queue triggers. */
 export async function startProcess(process: VirtualProcess, options: ProcessOptions): Promise<AppProcess> {
-  const { seed, model, network, accounts, keyFile, log } = options;
+  const { seed, model, network, accounts, keyFile, idlePollMs, log } = options;
   const chanceOf = (...names: readonly (string | number)[]) => createChance(seed, process.name, ...names);
   const known = network.accountsFor(process).slice(0, accounts);
   const [only] = known;
@@ -99,6 +100,7 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
     runIn(process, chanceOf('poll', queue.name), () =>
       startQueueTrigger(queue, {
         account,
+        idlePollMs,
         canReceive: async () => (await network.look(account.name, queue.queue)).isOneVisible,
         invoke: (input, triggerMetadata) => invoke(queue, input, { triggerMetadata }).result,
       }),

@@ -41,19 +41,24 @@ export const TRAP_REQUESTS = [
 export const TRAP_ENDS = [
   ...(['dies before', 'dies after', 'pauses before', 'pauses after', 'late', 'held', 'replyLost'] as const),
 ];
-const NETWORK_ENDS = ['late', 'held', 'replyLost'] as const;
+const NETWORK_ENDS = ['late', 'held', 'replyLost', 'lost'] as const;
 /** Closes at a request of a kind, whichever process of the app sends it. */
 export interface Trap {
   readonly scene: number;
   readonly request: (typeof TRAP_REQUESTS)[number];
   /** Which of the requests. */
   readonly nth: number;
-  readonly end: (typeof TRAP_ENDS)[number];
+  /** Of a scene one of `TRAP_ENDS`. */
+  readonly end: (typeof TRAP_ENDS)[number] | 'lost';
   readonly forMs: number;
+  /** Is set at the same operation when this trap has closed. A function is another operation than the receipt of its message. */
+  readonly then?: Trap;
 }
 
 interface SetTrap extends Trap {
   readonly table: string;
+  /** True for the requests at which it may close. */
+  readonly isOf: (process: VirtualProcess, chance: Chance) => boolean;
   left: number;
   readonly until: number;
   readonly close: () => void;
@@ -103,12 +108,12 @@ export interface Network {
 }
 
 /** Storage works on a request for at most 15 seconds, and a request may take ten to arrive. */
-const MOST_LATE_MS = 24_000;
+export const MOST_LATE_MS = 24_000;
 const USUAL_MS = 12;
 /** Times that the protocol counts with. */
 const LATENESS_MS = [500, 2_000, 8_000, 14_000, 15_500, MOST_LATE_MS];
 /** The sender still waits then. */
-const MOST_HELD_MS = 8_000;
+export const MOST_HELD_MS = 8_000;
 /** The work of a write has ended by then. */
 const TRAP_FOR_MS = 90_000;
 const SLOWNESS_MS = [1_000, 4_000, 9_000, 16_000, 26_000];
@@ -127,7 +132,7 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
   const requestsOf = new WeakMap<Chance, number>();
   /** Late requests, each of which arrives right after another one to the same table or queue. */
   const kept: Kept[] = [];
-  let traps: readonly SetTrap[] = [];
+  let traps: SetTrap[] = [];
   const network: Network = {
     faults: NO_FAULTS,
     away: new Map(),
@@ -156,7 +161,7 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
       keep((place, process) => isOperator(process) && place.endsWith(`/${table}`), mostMs),
     setTrap: (trap, table) =>
       new Promise((close) => {
-        traps = [...traps, { ...trap, table, left: trap.nth, until: elapsed() + TRAP_FOR_MS, close }];
+        traps = [...traps, { ...open(trap, table), isOf: () => true, close }];
       }),
     accountsFor: (process) =>
       memories.map(({ account, memory: { connectionString, httpClient } }) => ({
@@ -178,7 +183,7 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
     const chance = currentChance();
     requestsOf.set(chance, network.requestsOf(chance) + 1);
     const chosen = chooseFate(chance.next(), network.faults);
-    const trap = closeTrap(process, request);
+    const trap = closeTrap(process, chance, request);
     const fate = NETWORK_ENDS.find((end) => end === trap?.end) ?? chosen;
     const [there, back] = [chance.between(1, USUAL_MS), chance.between(1, USUAL_MS)];
     const lateness = trap?.forMs ?? chance.pick(LATENESS_MS);
@@ -273,14 +278,19 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
   }
 
   /** Returns the trap that closes at a request of the app. */
-  function closeTrap(process: VirtualProcess, request: PipelineRequest): SetTrap | undefined {
+  function closeTrap(process: VirtualProcess, chance: Chance, request: PipelineRequest): SetTrap | undefined {
     if (traps.length === 0 || !canStop(process)) return undefined;
     traps = traps.filter(({ until }) => until > elapsed());
     for (const trap of traps) {
-      if (!isAt(trap, request)) continue;
+      if (!trap.isOf(process, chance) || !isAt(trap, request)) continue;
       trap.left -= 1;
       if (trap.left > 0) continue;
       traps = traps.filter((one) => one !== trap);
+      if (trap.then) {
+        const isOf = (by: VirtualProcess, operation: Chance) =>
+          trap.request === 'receive message' ? by === process : operation === chance;
+        traps.push({ ...open(trap.then, trap.table, trap.forMs), isOf, close: () => undefined });
+      }
       notice(`trap at: ${trap.request}`);
       notice(`trap: ${trap.end}`);
       // What others do then begins when the process has stopped.
@@ -324,6 +334,12 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
   return network;
 }
 
+const open = (trap: Trap, table: string, afterMs = 0) => ({
+  ...trap,
+  table,
+  left: trap.nth,
+  until: elapsed() + afterMs + TRAP_FOR_MS,
+});
 const isOperator = ({ name }: VirtualProcess) => name.startsWith('operator') || name.startsWith('successor');
 const originOf = (account: number, service: number) => `http://127.0.0.1:${3 * account + service}`;
 

@@ -24,13 +24,15 @@ interface Trigger {
   readonly account: { readonly connectionString: string; readonly httpClient: HttpClient };
   /** False if a poll would receive nothing, and is left out. */
   readonly canReceive: () => Promise<boolean>;
+  /** How long a queue that nothing is in is not looked at. */
+  readonly idlePollMs?: number | undefined;
   readonly invoke: (body: unknown, metadata: Record<string, unknown>) => Promise<unknown>;
 }
 
 /** Starts to receive messages, and returns what stops it. */
 export function startQueueTrigger(
   target: { readonly queue: string },
-  { account, canReceive, invoke }: Trigger,
+  { account, canReceive, invoke, idlePollMs = IDLE_POLL_MS }: Trigger,
 ): () => void {
   const storage = storageAccounts.openStorage(account);
   const [queue, poison] = [storage.queue(target.queue), storage.queue(`${target.queue}-poison`)];
@@ -52,7 +54,7 @@ export function startQueueTrigger(
         }
         empty = messages.length > 0 ? 0 : empty + 1;
         pause = empty === 0 ? SHORTEST_POLL_MS : Math.min(pause * 2, longestPollMs);
-        if (empty > IDLE_AFTER) pause = IDLE_POLL_MS;
+        if (empty > IDLE_AFTER) pause = idlePollMs;
       }
       await wait(pause);
     }
