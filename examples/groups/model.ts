@@ -78,12 +78,16 @@ export const expenses = defineEntity('expenses', {
     title: name,
     amount: z.number().positive().max(1_000_000),
     status: z.enum(['draft', 'final']).default('draft'),
+    // Of a rent, or of a stay.
+    from: z.iso.date().optional(),
+    to: z.iso.date().optional(),
   }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'expense_{expenseId}' },
   indexes: {
     paidBy: interPartitionIndex({ table: 'expensesbypayer', partition: '{paidBy}', row: '{groupId}_{expenseId}' }),
   },
+  checks: { 'to must not be before from': ({ from, to }) => !from || !to || from <= to },
   // The others still owe, or are owed, what was paid.
   ofUser: { paidBy: { paidBy: 'former member', title: 'Deleted' } },
   attachments: {
@@ -114,6 +118,15 @@ const createGroup = defineOperation('createGroup', {
   repeatable: true,
 });
 
+/** Somebody without an account sees where a link leads. */
+const invited = defineOperation('invited', {
+  summary: 'Get the name of the group of an invitation',
+  kind: 'read',
+  roles: ['visitor', 'user'],
+  input: z.object({ code: z.uuid() }),
+  output: z.object({ name }),
+});
+
 const join = defineOperation('join', {
   summary: 'Join the group of an invitation',
   kind: 'write',
@@ -124,10 +137,13 @@ const join = defineOperation('join', {
 });
 
 export const model = defineModel({
-  roles: ['user', 'operator'],
+  roles: ['visitor', 'user', 'support', 'operator'],
   operatorRole: 'operator',
+  anyone: 'visitor',
   signedIn: 'user',
+  steward: 'support',
+  limits: [{ role: 'visitor', requests: 60, per: 'hour' }],
   blocksUsers: true,
   entities: [groups, members, invitations, expenses],
-  operations: [createGroup, join],
+  operations: [createGroup, invited, join],
 });

@@ -48,7 +48,7 @@ async function open(email: string, viewport: { width: number; height: number }, 
   page.on('console', (message) => complaints.push(message.text()));
   page.on('pageerror', (error) => complaints.push(String(error)));
   await page.goto(at);
-  if (at !== origin) await page.getByText('You are invited: sign in, or create an account, to join.').waitFor();
+  if (at !== origin) await page.getByText('You are invited to Flat: sign in, or create an account, to join.').waitFor();
   await page.getByRole('button', { name: 'Sign in' }).click();
   await page.getByLabel('Your email address').fill(email);
   await page.getByRole('button', { name: 'Create an account' }).click();

@@ -80,8 +80,9 @@ function isAcceptedFirst({ references, denormalized, period }: Entity, values: V
 
 /** An example that the rules on rows let a caller create in an empty app, with the fields from the caller; undefined if they let nobody. */
 function followRules(entity: Entity, values: Values): Example | undefined {
-  const { rules, set = {} } = entity.access;
-  const rule = rules?.create.map((alternative) => ({ ...alternative, where: { ...set, ...alternative.where } }));
+  const { rules, set = {}, steward } = entity.access;
+  const ofUsers = rules?.create.filter(({ role }) => role !== steward);
+  const rule = ofUsers?.map((alternative) => ({ ...alternative, where: { ...set, ...alternative.where } }));
   if (!rule) return followTerms({ where: set }, values);
   const examples = rule
     .toSorted((one, other) => Number(hasTerms(one)) - Number(hasTerms(other)))

@@ -6,7 +6,7 @@ import type { model } from '../model.ts';
 const find = (selector: string) => document.querySelector(selector) as HTMLInputElement;
 const url = `${document.body.dataset.api}/api`;
 const session = await openSession({ url });
-const client = createClient<typeof model>({ url, token: session.token });
+const client = createClient<typeof model>({ url, token: session.isSignedIn ? session.token : undefined });
 let me: Me;
 // The link of an invitation outlives the way through the sign-up, which leads back to the page alone.
 const invited = new URLSearchParams(location.search).get('join') || sessionStorage.getItem('join');
@@ -74,7 +74,8 @@ const forms: Record<string, (fields: FormData) => Promise<unknown>> = {
   join: async (fields) => join(String(fields.get('code'))),
   async add(fields) {
     const [groupId, title, amount] = [find('#groups').value, String(fields.get('title')), Number(fields.get('amount'))];
-    const { values } = await client.expenses.create({ groupId, title, amount });
+    const [from, to] = ['from', 'to'].map((name) => String(fields.get(name)) || undefined);
+    const { values } = await client.expenses.create({ groupId, title, amount, from, to });
     const receipt = fields.get('receipt') as File;
     if (receipt.size > 0) await client.expenses.files.receipt.put(values, receipt);
   },
@@ -95,4 +96,7 @@ find('#sign').disabled = false;
 find('#app').hidden = !session.isSignedIn;
 find('#erase').onclick = () => confirm('Delete everything that is yours?') && run(leave);
 if (session.isSignedIn) run(async () => invited && join(invited));
-else if (invited) find('#problem').textContent = 'You are invited: sign in, or create an account, to join.';
+else if (invited) {
+  const { name } = await client.operations.invited({ code: invited });
+  find('#problem').textContent = `You are invited to ${name}: sign in, or create an account, to join.`;
+}
