@@ -210,9 +210,11 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
       // The row is compared again when the file is accepted.
       const { guard } = await guardedEngine(view, entity);
       if (guard)
-        await hideAbsent(guard, async () =>
-          guard.checkBefore(entity.name, key, 'update', (await readEntity(engine, entity, key)).values),
-        );
+        await hideAbsent(guard, async () => {
+          const { values } = await readEntity(engine, entity, key);
+          guard.checkBefore(entity.name, key, 'update', values);
+          guard.checkAfter(entity.name, values, values);
+        });
       const announced = parse(File, await file());
       const { uploadId, blob } = announceFile(entity, key, field, announced);
       const permissions = announced.inBlocks ? BLOCK_UPLOAD_PERMISSIONS : UPLOAD_PERMISSIONS;

@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, defineSeries, oneOf, subject } from '../../lib/index.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { openAccessApp } from '../access-app.ts';
 import { httpDoor } from '../kit/http.ts';
@@ -28,6 +29,7 @@ const loans = defineEntity('loans', {
   movable: ['shelf'],
   large: ['story'],
   encrypted: ['pin'],
+  attachments: { photo: { container: 'loanphotos', types: ['image/png'], maxBytes: 10_000 } },
   access: {
     read: ['root', shown],
     write: {
@@ -170,6 +172,20 @@ test('an action of a batch sees what those before it have changed', async () => 
   const { body } = await app.ask(owner, 'POST', 'loans/batch', { actions });
   expect(body.results.map(({ status }: { status: number }) => status)).toEqual([200, 200, 200, 403]);
   expect(await stateOf()).toBe('lent');
+});
+
+test('a file is stored only if the row may stay as it is', async () => {
+  const filesOf = async () => {
+    const blobs = app.storage.container('loanphotos').listBlobsFlat();
+    return (await Array.fromAsync(blobs)).length;
+  };
+  const attach = async () => (await app.ask(borrower, 'PUT', `${path()}/photo`, PNG)).status;
+  const announce = async () =>
+    (await app.ask(borrower, 'POST', `${path()}/photo/uploads`, { type: 'image/png', bytes: PNG.byteLength })).status;
+  await store('asked');
+  expect([await attach(), await announce(), await filesOf()]).toEqual([403, 403, 0]);
+  await store('lost');
+  expect([await attach(), await announce(), await filesOf()]).toEqual([200, 201, 1]);
 });
 
 describe('a move', () => {

@@ -117,6 +117,8 @@ async function storeFile(
     checkConditions(conditions, there && etagOf(there));
     const hasBlob = async (name: string) => (await blobLength(engine.storage, { container, name })) !== undefined;
     if (there && isSame(there) && (await hasBlob(there.blob))) return current;
+    // A pair of before and after may not let the row stay as it is. The file would be stored and left behind.
+    engine.guard?.checkAfter(entity.name, current, current);
     // Each attempt needs its own blob: an earlier one may have succeeded, and another writer may have deleted its blob since.
     const name = createBlobName(address, field);
     await write({ container, name }, toReferrer(address));
