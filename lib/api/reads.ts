@@ -289,6 +289,17 @@ interface GroupInput {
   readonly group: Values;
 }
 
+/** Where a read of totals looks: at a row, in a partition, or in several, which buckets are. */
+function placeOfGroup({ table, partition, totalRow }: Total, group: Values) {
+  const hasAll = (fields: readonly string[]) => fields.every((field) => group[field] !== undefined);
+  const address = {
+    table,
+    partition: hasAll(partition.fields) ? buildKey(partition, group) : '',
+    ...(hasAll(totalRow.fields) ? { row: buildKey(totalRow, group) } : {}),
+  };
+  return { address, fields: Object.keys(group) };
+}
+
 /** The totals of one group. A total reveals the fields that it is made of, so a caller must be able to read all of them. */
 export function getTotal(entity: Entity, name: string): Operation<GroupInput, Values> {
   const declared = named(entity.totals, name);
@@ -300,6 +311,7 @@ export function getTotal(entity: Entity, name: string): Operation<GroupInput, Va
     entity,
     roles: rolesToReadBy(entity, declared.uses),
     output: () => totalSchema(entity, declared),
+    place: ({ group }) => placeOfGroup(declared, group),
     admit: (_, { group }, view) => requireGroup(view, entity, declared, group),
     run: ({ engine }, { group }) => readTotal(engine, entity, declared, group),
   };
@@ -315,6 +327,7 @@ export function listTotals(entity: Entity, name: string): Operation<GroupInput &
     entity,
     roles: rolesToReadBy(entity, declared.uses),
     output: () => z.object({ items: z.array(totalSchema(entity, declared)) }),
+    place: ({ group }) => placeOfGroup(declared, group),
     admit: (_, { group }, view) => requireGroup(view, entity, declared, group),
     run: ({ engine }, { group, ...page }) => readTotals(engine, entity, declared, group, page),
   };

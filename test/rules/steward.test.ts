@@ -236,13 +236,15 @@ test('a steward who is an operator gets no link to an archive of a period, for w
 
 describe('each read of a steward', () => {
   const read = { by: 'root', entity: 'notes', table: 'notes', fields: [] };
+  const ofTotals = { ...read, table: 'notespertag', partition: 'ann' };
 
   test.each([
     ['GET', 'notes/ann/n1', { ...read, partition: 'ann', row: 'n1' }],
     ['GET', 'notes/ann/none', { ...read, partition: 'ann', row: 'none' }],
     ['GET', 'notes/ann', { ...read, partition: 'ann' }],
     ['GET', 'notes/by/tag/x', { ...read, table: 'notesbytag', partition: 'x', fields: ['tag'] }],
-    ['GET', 'notes/totals/perTag/ann/x', { ...read, partition: '', fields: [] }],
+    ['GET', 'notes/totals/perTag/ann/x', { ...ofTotals, row: 't_x', fields: ['ownerId', 'tag'] }],
+    ['GET', 'notes/totals/perTag/ann', { ...ofTotals, fields: ['ownerId'] }],
     ['GET', 'pictures/ann/x1/photo', { ...read, entity: 'pictures', table: 'pictures', partition: 'ann', row: 'x1' }],
     ['POST', 'query', { ...read, partition: 'bob', row: 'n2' }],
   ] as const)('%s %s is in the audit log', async (method, path, expected) => {
