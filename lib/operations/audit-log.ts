@@ -183,8 +183,11 @@ export function createAuditLog(engine: Engine, { maxBlocks = MAX_BLOCKS } = {}):
   }
 
   return {
-    async append(changes) {
-      if (recordIfExplaining(() => ({ write: 'blob', container: AUDIT_CONTAINER, does: 'append' }))) return;
+    async append(noted) {
+      const isExplained = recordIfExplaining(() => ({ write: 'blob', container: AUDIT_CONTAINER, does: 'append' }));
+      // An explanation makes its reads, and its steps name rows.
+      const changes = isExplained ? noted.filter(({ operation }) => operation === 'read') : noted;
+      if (changes.length === 0) return;
       waiting.push(...changes.map(toLine));
       received += changes.length;
       await waitUntilStored(received);

@@ -256,6 +256,8 @@ describe('each read of a steward', () => {
   });
 
   test.each([
+    ['an explanation', 'GET', 'notes/ann/n1?explain=true', undefined],
+    ['an explanation of a change', 'PATCH', 'notes/ann/n1?explain=true', {}],
     ['a change of nothing', 'PATCH', 'notes/ann/n1', {}],
     ['an operation that reads', 'POST', 'peek', { ownerId: 'ann' }],
   ] as const)('by %s is in the audit log', async (_, method, path, body) => {
