@@ -105,6 +105,7 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
     Object.entries(methods).map(([method, operation]) => ({ method, operation, pattern: patternOf(template) })),
   );
 
+  const EXPLANATION = expand({ $ref: '#/components/schemas/Explanation' }, openapi) as JsonSchema;
   function responsesOf(operation: Operation): Operation['responses'] {
     const found = responses.get(operation) ?? (expand(operation.responses, openapi) as Operation['responses']);
     responses.set(operation, found);
@@ -122,14 +123,15 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
   function whyNot(operation: Operation, exchange: Exchange): string | undefined {
     const { status, headers, text } = exchange;
     if (status === 401 && !headers.has('www-authenticate')) return 'the header WWW-Authenticate is missing';
+    // No operation lists it.
+    if (status === 200 && headers.get('content-type') === httpDoor.EXPLANATION_TYPE)
+      return whyInvalid('Explanation', EXPLANATION, exchange);
     const all = responsesOf(operation);
     const key = String(status) in all ? String(status) : 'default';
     const response = all[key];
     if (!response) return `${operation.operationId} describes no status ${status}`;
     const type = headers.get('content-type') ?? '';
-    // The headers are described for the response to the request itself.
-    const described = type === httpDoor.EXPLANATION_TYPE ? {} : response.headers;
-    for (const [name, { required, schema }] of Object.entries(described ?? {})) {
+    for (const [name, { required, schema }] of Object.entries(response.headers ?? {})) {
       const value = headers.get(name);
       if (value === null && required) return `the header ${name} is missing`;
       if (value !== null && schema.type === 'integer' && !/^\d+$/.test(value))

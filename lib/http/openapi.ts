@@ -36,7 +36,7 @@ One of the roles in \`security\` is enough; \`{}\` among them needs no token. An
 
 A filter has the name of a field. \`field=VALUE\` returns the entities with this value, and \`field=ge:VALUE\` those for which the comparison holds. \`in:VALUE,VALUE\` is a list of values. \`eq:VALUE\` compares with a value that begins with an operator. The values of \`eq\`, \`ne\` and \`in\` must be values of the field. A repeated filter must hold each time.
 
-\`explain=true\` returns 200 with the media type \`${EXPLANATION_TYPE}\` and without the described headers.`;
+\`explain=true\` returns 200 with the media type \`${EXPLANATION_TYPE}\` and the schema \`Explanation\`. No operation lists this response, so that a generated client has the operation's own alone.`;
 
 /** The OpenAPI 3.1 description of the routes. Schemas, parameters and responses that operations share are components. */
 export function describeRoutes(routes: readonly Route[], root = rootOf(''), anyone?: string) {
@@ -84,7 +84,6 @@ export function describeRoutes(routes: readonly Route[], root = rootOf(''), anyo
         ...responses,
         ...Object.fromEntries(STATUSES.map(describeProblem)),
         Problem: problem(describeOtherProblems(), PROBLEM_HEADERS),
-        Explanation: { description: 'With explain=true', content: EXPLANATION },
         'not-modified': {
           description: 'Not modified: If-None-Match names the current ETag',
           headers: describeHeaders(['ETag']),
@@ -194,7 +193,7 @@ function pathExample({ entity, path }: Route, field: string) {
 
 /** The success, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
-  const { name, roles, success, cacheable, ranges, minimizable, others = {} } = route;
+  const { name, success, cacheable, ranges, minimizable, others = {} } = route;
   const { status, description, body, selected, types = [], headers = [] } = success;
   // An entity may have the schema of the body that creates it.
   const [whole, part] = [body, selected].map((build) => build && preferLast(toJsonSchema(build())));
@@ -207,7 +206,6 @@ function describeResponses(route: Route, shared: Components) {
           content: {
             ...describeBinary(types),
             ...(schema ? json(schema).content : {}),
-            ...(roles && status === 200 ? EXPLANATION : {}),
           },
         }
       : {}),
@@ -219,7 +217,6 @@ function describeResponses(route: Route, shared: Components) {
       ...json(schema),
     };
   return {
-    ...(roles && status !== 200 ? { 200: refTo('responses', 'Explanation') } : {}),
     [status]: response,
     ...(created ? { 201: created } : {}),
     ...(minimizable
@@ -357,8 +354,6 @@ const EXPLAIN = {
   description: 'true returns the reads and writes of the request, without executing the writes',
   schema: { type: 'boolean' },
 };
-
-const EXPLANATION = { [EXPLANATION_TYPE]: { schema: refTo('schemas', 'Explanation') } };
 
 /** OpenAPI 3.1 describes binary content by an empty schema. */
 function describeBinary(types: readonly string[]) {
