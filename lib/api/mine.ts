@@ -7,6 +7,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { type PlaceOfMine, placesOfMine } from '../define/places/reach.ts';
+import { withoutSteward } from '../define/places/readers.ts';
 import type { Page, PageOptions } from '../engine/read/retrieve.ts';
 import type { Operation } from './operation.ts';
 import { admitFilterOf, type ListInput, listIn } from './reads.ts';
@@ -28,7 +29,13 @@ export const listMine = onceFor((entity: Entity): Operation<ListInput & PageOpti
     entity,
     roles: [...new Set(places.flatMap(({ roles }) => roles))],
     ...admitFilterOf(entity),
-    async run(view, { after, top, ...input }) {
+    async run(given, { after, top, ...input }) {
+      // What a steward reaches by other roles: pages of users work for those who are stewards too.
+      const { caller } = given;
+      const view = {
+        ...given,
+        caller: caller && { ...caller, roles: withoutSteward(caller.roles, entity.access.steward) },
+      };
       const { name, fields } = placeFor(view.caller?.roles ?? [], places);
       const index = name === undefined ? undefined : entity.indexes[name];
       const limit = await listLimitOf(view, entity, index);

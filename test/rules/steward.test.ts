@@ -158,6 +158,12 @@ describe('a steward', () => {
     expect((await app.ask(admin, 'GET', 'pictures/ann/x1/photo')).status).toBe(200);
   });
 
+  test('lists as a user what the rules let the user read', async () => {
+    const list = await app.ask({ ...user('ann'), roles: ['user', 'admin'] }, 'GET', 'notes');
+    expect(list.body.items).toMatchObject([{ ownerId: 'ann', noteId: 'n1' }]);
+    expect((await app.ask(admin, 'GET', 'notes')).status).toBe(403);
+  });
+
   test('changes and deletes them, also those that only the app writes', async () => {
     await app.ask(user('cid'), 'POST', 'notes', { noteId: 'n3', text: '', tag: 'y' });
     expect(await app.ask(admin, 'PATCH', 'notes/cid/n3', { text: 'moderated' })).toMatchObject({

@@ -27,9 +27,9 @@ export function rolesToGrant({ access: { own, read, steward } }: Readable): read
   return withoutSteward(readers, steward);
 }
 
-/** The roles that get signatures of storage, of those that may do the same through the API. */
+/** The roles that get signatures of storage, of those that may do the same through the API; those by which a steward is a user. */
 export function withoutSteward(roles: readonly string[], steward: string | undefined): readonly string[] {
-  return roles.filter((role) => role !== steward);
+  return steward === undefined ? roles : roles.filter((role) => role !== steward);
 }
 
 /** The roles that read a field in at least some rows. The caller may read the row of a restricted field by another role. */
