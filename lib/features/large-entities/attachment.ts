@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto';
 import { fileTypeFromBuffer } from 'file-type';
 import { entityError, RowkeyError } from '../../base/errors.ts';
 import { omit, type Stored, type Values } from '../../base/values.ts';
+import { checkTogether } from '../../define/codec/validation.ts';
 import { Attachment, type AttachmentDeclaration, readDescription } from '../../define/declaration/attachment.ts';
 import { type Conditions, checkConditions } from '../../define/declaration/conditions.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
@@ -117,8 +118,9 @@ async function storeFile(
     checkConditions(conditions, there && etagOf(there));
     const hasBlob = async (name: string) => (await blobLength(engine.storage, { container, name })) !== undefined;
     if (there && isSame(there) && (await hasBlob(there.blob))) return current;
-    // A pair of before and after may not let the row stay as it is. The file would be stored and left behind.
+    // A pair of before and after, or a newer check, may not let the row stay as it is. The file would be stored and left behind.
     engine.guard?.checkAfter(entity.name, current, current);
+    checkTogether(entity, current);
     // Each attempt needs its own blob: an earlier one may have succeeded, and another writer may have deleted its blob since.
     const name = createBlobName(address, field);
     await write({ container, name }, toReferrer(address));

@@ -284,6 +284,15 @@ describe('an entity that is older than a check', () => {
     expect([await patch({ note: 'n' }), await patch({ note: 'n', to: '3' })]).toEqual([400, 200]);
   });
 
+  test('gets no file, and none is stored', async () => {
+    await begin('plans');
+    await spoil('plans');
+    const filesOf = async () => (await Array.fromAsync(app.storage.container('pictures').listBlobsFlat())).length;
+    const before = await filesOf();
+    expect((await app.ask(user, 'PUT', `${pathOf('plans')}/picture`, PNG)).status).toBe(400);
+    expect(await filesOf()).toBe(before);
+  });
+
   test('is deleted', async () => {
     await begin('bookings');
     await spoil('bookings');
