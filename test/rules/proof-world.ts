@@ -1,6 +1,7 @@
 import type fc from 'fast-check';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import type { openAccessApp, Reply } from '../access-app.ts';
+import { baseValues } from '../kit/base.ts';
 import type { Entity, LinkedModel } from '../kit/define.ts';
 import { engineWrite } from '../kit/engine.ts';
 import { type Caller, may, mayChange, type Row } from './evaluator.ts';
@@ -30,6 +31,10 @@ export const derive = (row: Row): Row => ({ ...row, zone: zoneOf(row) });
 
 export class Mismatch extends Error {}
 
+interface Result {
+  readonly status: number;
+}
+
 /** Sends the requests of leads without a token. What a visitor may not do is 401, and 403 for others. */
 function asVisitors({ ask }: App): App['ask'] {
   const isVisitor = ({ roles }: Partial<Caller>) => roles?.join() === 'lead';
@@ -37,13 +42,20 @@ function asVisitors({ ask }: App): App['ask'] {
     if (!isVisitor(caller)) return ask(caller, ...request);
     const reply = await ask({ subject: '', roles: ['lead'], claims: {} }, ...request);
     if (reply.status === 403) throw new Mismatch(`A visitor got 403: ${reply.text}`);
-    const { reads } = Object(reply.body) as { readonly reads?: Readonly<Record<string, { readonly status: number }>> };
+    const { reads, results } = Object(reply.body) as {
+      readonly reads?: Readonly<Record<string, Result>>;
+      readonly results?: readonly Result[];
+    };
     const toStatus = (status: number) => (status === 401 ? 403 : status);
-    const toRead = ([name, one]: [string, { readonly status: number }]) => [
-      name,
-      { ...one, status: toStatus(one.status) },
-    ];
-    const body = reads ? { ...reply.body, reads: Object.fromEntries(Object.entries(reads).map(toRead)) } : reply.body;
+    const toResult = (one: Result) => {
+      if (one.status === 403) throw new Mismatch(`A visitor got 403 for a part: ${reply.text}`);
+      return { ...one, status: toStatus(one.status) };
+    };
+    const parts = {
+      ...(reads ? { reads: baseValues.mapValues(reads, toResult) } : {}),
+      ...(results ? { results: results.map(toResult) } : {}),
+    };
+    const body = reads || results ? { ...reply.body, ...parts } : reply.body;
     return { ...reply, status: toStatus(reply.status), body };
   };
 }
