@@ -39,6 +39,8 @@ interface ReadInput extends FileInput {
   readonly version: string | undefined;
   /** True for a file that the caller has already, of which no bytes are read. */
   readonly isKnown: (etag: string) => boolean;
+  /** True if no bytes are wanted, and the file alone is described. */
+  readonly isHead?: boolean;
   /** The bytes that are wanted; undefined for all. Throws `range-not-satisfiable`. */
   readonly rangeOf?: (file: { readonly etag: string; readonly length: number }) => ByteRange | undefined;
 }
@@ -48,6 +50,8 @@ interface ReadFile {
   readonly etag: string;
   /** Undefined for all bytes. */
   readonly range: ByteRange | undefined;
+  /** True for a file that the caller has already. */
+  readonly isKnown: boolean;
   readonly bytes: Uint8Array | undefined;
 }
 
@@ -116,7 +120,7 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
     kind: 'read',
     entity,
     roles: isPublic ? undefined : readers,
-    async run(view, { key, version, isKnown, rangeOf }) {
+    async run(view, { key, version, isKnown, isHead = false, rangeOf }) {
       const { engine } = view;
       const at = { entity, key, field };
       const file = await describe(view, key).catch((error: unknown) => {
@@ -125,9 +129,10 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
       });
       const etag = etagOf(file);
       if (version !== undefined && `"${version}"` !== etag) throw fileNotFound(field);
-      if (isKnown(etag)) return { file, etag, range: undefined, bytes: undefined };
+      if (isKnown(etag)) return { file, etag, range: undefined, isKnown: true, bytes: undefined };
       const range = rangeOf?.({ etag, length: file.bytes });
-      return { file, etag, range, bytes: await readAttachment(engine, at, file, range) };
+      const bytes = isHead ? undefined : await readAttachment(engine, at, file, range);
+      return { file, etag, range, isKnown: false, bytes };
     },
   };
 

@@ -69,6 +69,7 @@ export function createResponder(open: () => App, route: Route): Respond {
         route,
         log: invocation,
         headers: request.headers,
+        isHead: request.method.toUpperCase() === 'HEAD',
         ready: () => app.ready(invocation),
         unchecked,
         json: async () => {

@@ -52,6 +52,8 @@ export interface RequestContext extends Call {
   /** The query of the URL, because the host joins repeated parameters in `request.query`. */
   readonly query: URLSearchParams;
   readonly headers: Pick<Headers, 'get'>;
+  /** True for HEAD, whose response has no body. */
+  readonly isHead: boolean;
   /** True if the steps of the request are wanted, and not its effect. */
   readonly isExplanation: boolean;
   /** Reads the body as JSON. Throws `invalid-input`, also for what would not arrive as it was sent. */

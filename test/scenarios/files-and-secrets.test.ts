@@ -50,6 +50,17 @@ describe('a photo over HTTP', () => {
     const again = await send('GET', `${path}/photo`, { headers: { 'if-none-match': etag } });
     expect(again.status).toBe(304);
     expect(again.headers.get('server-timing')).toContain('"1 transaction"');
+    // Without a read of the blob.
+    for (const [headers, status, length] of [
+      [{}, 200, PNG.length],
+      [{ range: 'bytes=2-5' }, 206, 4],
+      [{ 'if-none-match': etag }, 304, undefined],
+    ] as const) {
+      const head = await send('HEAD', `${path}/photo`, { headers });
+      expect([head.status, head.headers.get('etag')]).toEqual([status, etag]);
+      expect(head.headers.get('content-length') ?? undefined).toBe(length === undefined ? undefined : String(length));
+      expect(head.headers.get('server-timing')).toContain('"1 transaction"');
+    }
     expect((await owner('GET', path)).body.photo).toMatchObject({ type: 'image/png' });
     expect((await owner('DELETE', `${path}/photo`)).status).toBe(204);
     expect((await owner('GET', `${path}/photo`)).status).toBe(404);

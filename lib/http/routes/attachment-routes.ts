@@ -42,15 +42,17 @@ function fileRoutes(entity: Entity, field: string, declaration: AttachmentDeclar
         ...keyOf(context),
         version: context.query.get('version') ?? undefined,
         isKnown: (etag: string) => isNotModified(context, etag),
+        isHead: context.isHead,
         rangeOf: (whole: { etag: string; length: number }) => readByteRange(context, whole),
       }),
-      present({ file, etag, range, bytes }, _, { version }) {
+      present({ file, etag, range, isKnown, bytes }, _, { version }) {
         const headers = { etag, ...readHeaders(declaration, file.type, version !== undefined) };
-        if (!bytes) return { status: 304, headers };
+        if (isKnown) return { status: 304, headers };
+        const body = bytes ? { bytes } : {};
         // Azure Front Door keeps no chunked response of more than 8 MB.
-        const whole = { ...headers, 'content-length': String(bytes.byteLength) };
-        if (!range) return { status: 200, headers: whole, bytes };
-        return { status: 206, headers: { ...whole, 'content-range': formatRange(range, file.bytes) }, bytes };
+        const whole = { ...headers, 'content-length': String(range?.count ?? file.bytes) };
+        if (!range) return { status: 200, headers: whole, ...body };
+        return { status: 206, headers: { ...whole, 'content-range': formatRange(range, file.bytes) }, ...body };
       },
     }),
     bind(file.put, {

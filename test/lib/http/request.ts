@@ -39,6 +39,7 @@ export function testContext(app: App, over: Partial<RequestContext> = {}): Reque
     params: {},
     query: new URLSearchParams(),
     headers: new Headers(),
+    isHead: false,
     isExplanation: false,
     record: (write) => write(),
     json: async () => undefined,
