@@ -214,7 +214,7 @@ type PartitionOf<Index> = Index extends Typed<infer Types> ? Of<NonNullable<Type
 type RowOf<Index> = Index extends Typed<infer Types> ? Of<NonNullable<Types>, 'row'> : never;
 type KeyPartition<Given> = Of<Of<Given, 'key'>, 'partition'>;
 
-/** Of the key, and of each index in partitions of its own. */
+/** The template of the key, and of each index in partitions of its own. */
 type AnyPartition<Given> =
   | KeyPartition<Given>
   | { [Name in keyof IndexesOf<Given>]: PartitionOf<IndexesOf<Given>[Name]> }[keyof IndexesOf<Given>];

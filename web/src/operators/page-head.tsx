@@ -7,7 +7,7 @@ import type { Loaded } from '../ui/use-loaded.ts';
 export function PageHead<Result>(props: {
   readonly title: string;
   readonly loaded: Loaded<Result>;
-  /** Of the heading. */
+  /** The level of the heading, by default 1. */
   readonly level?: 1 | 2;
 }) {
   const { title, loaded, level = 1 } = props;
