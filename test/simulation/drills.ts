@@ -17,6 +17,7 @@ const REMINDED_MS = 60_500;
 const LONGEST_PAUSE_MS = 95_000;
 /** What the first write needs is written so long before. */
 const BEFORE_MS = 3_000;
+const MOST_APART_MS = 20_000;
 /** The consistency check looks again before it repairs. */
 const LOOKS_AGAIN_MS = 3_000;
 
@@ -175,15 +176,21 @@ function dieAfterInsert(chance: Chance): Stop {
 interface DrillsOptions {
   readonly seed: number;
   readonly steps: readonly Step[];
-  /** When each drill begins. */
-  readonly times: readonly number[];
+  /** When the first drill begins. */
+  readonly from: number;
+  readonly drills: number;
 }
 
-export function drillsOf(entities: readonly Entity[], { seed, steps, times }: DrillsOptions): Timed[] {
-  return times.flatMap((at, scene) => {
+/** Drills one after another: a process that sleeps takes part in no other. */
+export function drillsOf(entities: readonly Entity[], { seed, steps, from, drills }: DrillsOptions): Timed[] {
+  let next = from;
+  return Array.from({ length: drills }).flatMap((_, scene) => {
     const chance = createChance(seed, 'drill', scene);
     const { targets, create } = chance.pick(DRILLS);
     const target = chance.pick(targets);
+    const drill = create(chance);
+    const at = next + 2 * BEFORE_MS;
+    next = at + lengthOf(drill) + chance.between(BEFORE_MS, MOST_APART_MS);
     const entity = entities.find(({ name }) => name === target.of);
     const creations = steps.filter(({ do: write, of, values }) => write === 'create' && values && of === target.of);
     if (!entity || creations.length === 0) return [];
@@ -193,9 +200,14 @@ export function drillsOf(entities: readonly Entity[], { seed, steps, times }: Dr
       field: target.field,
       values: chance.pick(creations).values ?? {},
       chance,
-      drill: create(chance),
+      drill,
     });
   });
+}
+
+function lengthOf({ stops, others }: Drill): number {
+  const lasts = (of: readonly Stop[] = []) => of.reduce((sum, { forMs }) => sum + forMs, 0);
+  return Math.max(lasts(stops), ...others.map((other) => other.ms + lasts(other.stops)));
 }
 
 /** Writes to partitions that a move has opened, which take long to arrive while the move hands the partitions over. */
@@ -228,7 +240,7 @@ export function handoverOf(
     } as const;
     const afterOperatorMs = chance.next() * HANDS_OVER_MS;
     return [
-      { at: opensAt, event: { do: 'write', client, step: put() } },
+      { at: opensAt, event: { do: 'write', client, step: { of, do: 'create', values } } },
       { at: opensAt + 2 * MOST_HELD_MS, event: { do: 'write', client, step: put(), traps: [held], afterOperatorMs } },
       {
         at: opensAt + 2 * MOST_HELD_MS,
@@ -278,10 +290,14 @@ function sceneOf(
     grant: { do: 'grant', client, of, traps },
   } as const satisfies Record<string, Event>;
   const begin = drill.first ?? 'update';
-  const events: Timed[] = [{ at, event: firsts[begin] }];
   // Who has a car whose plate is the subject of the token gets grants of it.
-  const owned = begin === 'grant' ? { ...create, values: { ...create.values, [field]: `client${client}` } } : create;
-  if (begin !== 'create') events.push({ at: at - BEFORE_MS, event: { do: 'write', client, step: owned } });
+  const prepare = update(begin === 'grant' ? { [field]: `client${client}` } : first);
+  const events: Timed[] = [
+    { at: at - 2 * BEFORE_MS, event: { do: 'write', client, step: begin === 'create' ? remove : create } },
+    // An earlier drill may have created the entity.
+    ...(begin === 'create' ? [] : [{ at: at - BEFORE_MS, event: { do: 'write', client, step: prepare } as const }]),
+    { at, event: firsts[begin] },
+  ];
   for (const { ms, act, stops = [] } of drill.others) {
     const after = { scene, ms };
     const more = stops.length > 0 ? { traps: trapsOf(scene, stops) } : {};

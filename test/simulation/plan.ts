@@ -75,7 +75,7 @@ const MATERIAL_ROUNDS = 24;
 /** A world of drills. */
 const DRILLED = 0.08;
 const DRILLS = 30;
-const DRILL_MS = 25_000;
+const MOVES = 3;
 const MOVE_MS = 150_000;
 const IDLE_POLLS_MS = [1_000, 1_000, 4_000];
 const CROWD = 8;
@@ -126,12 +126,10 @@ function drilledOf(seed: number, writes: number): Plan {
   const rounds = [...roundsOf(smallModel, { seed, writes: MATERIAL_ROUNDS * WRITES })];
   const steps = rounds.flatMap((round) => round.steps);
   const drills = Math.ceil((DRILLS * writes) / WRITES);
-  const times = Array.from({ length: drills }, (_, nth) => BEGIN_MS + (nth + chance.next()) * DRILL_MS);
+  const events = drillsOf(smallModel.list, { seed, steps, from: BEGIN_MS, drills });
   const processes = 2 + chance.below(2);
   const accounts = chance.isTrue(0.7) ? 1 : 2;
-  const end = BEGIN_MS + drills * DRILL_MS;
-  const moves =
-    accounts === 1 ? [] : Array.from({ length: Math.ceil(end / MOVE_MS) }, (_, nth) => BEGIN_MS + nth * MOVE_MS);
+  const moves = accounts === 1 ? [] : Array.from({ length: MOVES }, (_, nth) => BEGIN_MS + nth * MOVE_MS);
   return {
     seed,
     modelName: STAGE,
@@ -145,7 +143,7 @@ function drilledOf(seed: number, writes: number): Plan {
     idlePollMs: chance.pick(IDLE_POLLS_MS),
     isInjured: false,
     events: inOrder([
-      ...drillsOf(smallModel.list, { seed, steps, times }),
+      ...events,
       ...moves.flatMap((at, nth) => [
         { at, event: { do: 'operate', work: 'move', to: (nth + 1) % accounts, diesAfterMs: undefined } as const },
         ...handoverOf(smallModel.list, { seed, steps, at }),
