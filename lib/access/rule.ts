@@ -84,9 +84,9 @@ export function hasWriteOnlyRoles({ access }: Entity): boolean {
 }
 
 /** Throws `forbidden` unless the caller has one of the roles. `closed` says why there is none. */
-export function requireRole(caller: Roles, roles: readonly string[], closed = 'No role may do this.'): void {
+export function requireRole(caller: Roles, roles: readonly string[], closed?: string): void {
   for (const role of roles) if (caller.roles.includes(role)) return;
-  if (roles.length === 0) throw new RowkeyError('forbidden', closed);
+  if (closed !== undefined || roles.length === 0) throw new RowkeyError('forbidden', closed ?? 'No role may do this.');
   const accepted = roles.join(', ');
   throw new RowkeyError(
     'forbidden',

@@ -27,8 +27,9 @@ function toolsWith(
     access: access as never,
   });
 }
-const modelOf = (tools: ReturnType<typeof toolsWith>) =>
-  defineModel({ roles: ['user', 'operator'], operatorRole: 'operator', entities: [members, tools] });
+const common = { roles: ['user', 'support', 'operator'], operatorRole: 'operator' } as const;
+const modelOf = (tools: ReturnType<typeof toolsWith>, more: { readonly steward?: 'support' } = {}) =>
+  defineModel({ ...common, ...more, entities: [members, tools] });
 
 const place = { table: 'toolsbykind', partition: '{kind}', row: '{houseId}_{toolId}' };
 const closed = [
@@ -65,6 +66,18 @@ describe('an index', () => {
       status: 403,
       body: { code: 'forbidden', detail: reason },
     });
+  });
+
+  test('that only the steward may list is told of, too', async () => {
+    const [, index, why] = closed[0];
+    const reason = `No role but support may list tools by "kind": ${why} Roles may list it of one houseId.`;
+    const model = modelOf(toolsWith(index), { steward: 'support' });
+    expect(await warningsOf(model)).toEqual([reason]);
+    const { ask } = await openAccessApp(import.meta.url, model);
+    expect((await ask({ roles: ['user'] }, 'GET', 'tools/by/kind/saw')).body.detail).toBe(reason);
+    expect((await ask({ roles: ['support'] }, 'GET', 'tools/by/kind/saw')).status).toBe(200);
+    const nobody = toolsWith(interPartitionIndex(place), { read: [], write: ['operator'] });
+    expect(await warningsOf(modelOf(nobody, { steward: 'support' }))).toEqual([]);
   });
 
   test('by restricted fields is told of', async () => {

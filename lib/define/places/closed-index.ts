@@ -3,17 +3,24 @@ import type { Entity } from '../declaration/entity.ts';
 import type { Index } from '../declaration/indexes.ts';
 import { copiedFields, isOfMany } from './index-range.ts';
 import { rolesToList, rolesToReadThrough } from './reach.ts';
-import { rolesToReadIndex } from './readers.ts';
+import { rolesToReadIndex, withoutSteward } from './readers.ts';
 import { fieldsOfUser, userListOf } from './user-rows.ts';
 
-/** Says why no role may list an index and what to change; undefined if one may. Only the app itself reads such an index. */
+/** Says why no role but the steward may list an index and what to change; undefined if one may. The app itself always may. */
 export function closedIndexReason(entity: Entity, name: string, index: Index): string | undefined {
-  if (!isOfMany(entity, index) || rolesToReadThrough(entity, index).length > 0) return undefined;
-  return `No role may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
+  const { steward } = entity.access;
+  if (!isOfMany(entity, index) || ofUsers(entity, rolesToReadThrough(entity, index)).length > 0) return undefined;
+  const nobody = steward === undefined ? 'No role' : `No role but ${steward}`;
+  return `${nobody} may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
+}
+
+/** The steward lists everything, and so tells nothing of the rules. */
+function ofUsers({ access }: Entity, roles: readonly string[]): readonly string[] {
+  return withoutSteward(roles, access.steward);
 }
 
 function reasonOf(entity: Entity, index: Index): string {
-  if (rolesToReadIndex(entity, index).length === 0)
+  if (ofUsers(entity, rolesToReadIndex(entity, index)).length === 0)
     return 'no role may read all fields of its keys (restricted). Leave the restricted fields out of its keys.';
   const limited = entity.access.rules?.read.filter(hasTerms) ?? [];
   const compared = [...new Set(limited.flatMap(({ where = {} }) => Object.keys(where)))];
@@ -29,10 +36,13 @@ function reasonOf(entity: Entity, index: Index): string {
 /** The lists that a role may read. */
 function openLists(entity: Entity): string {
   const open = Object.entries(entity.indexes)
-    .filter(([, index]) => isOfMany(entity, index) && rolesToReadThrough(entity, index).length > 0)
+    .filter(([, index]) => isOfMany(entity, index) && ofUsers(entity, rolesToReadThrough(entity, index)).length > 0)
     .map(([name]) => `by ${name}`);
   const { fields } = entity.partition;
-  const own = rolesToList(entity).length > 0 ? [fields.length > 0 ? `of one ${fields.join(', ')}` : 'of all'] : [];
+  const own =
+    ofUsers(entity, rolesToList(entity)).length > 0
+      ? [fields.length > 0 ? `of one ${fields.join(', ')}` : 'of all']
+      : [];
   const lists = [...own, ...open];
   return lists.length > 0 ? `Roles may list it ${lists.join(', ')}.` : 'Roles may list it in no way.';
 }
@@ -40,7 +50,7 @@ function openLists(entity: Entity): string {
 /** Why some indexes of a model can be read by no role, one sentence for each. */
 export function closedIndexReasons(entities: readonly Entity[]): string[] {
   return entities
-    .filter(({ access }) => access.read.length > 0)
+    .filter((entity) => ofUsers(entity, entity.access.read).length > 0)
     .flatMap((entity) =>
       Object.entries(entity.indexes).flatMap(([name, index]) =>
         listsUsers(entity, name) ? [] : (closedIndexReason(entity, name, index) ?? []),
