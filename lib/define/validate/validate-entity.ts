@@ -235,7 +235,7 @@ function* labelErrors({ label, columns, encrypted, large, split, access }: Decla
   else if (encrypted.includes(label) || apart.includes(label))
     yield `the label "${label}" is ${apart.includes(label) ? 'large or in a split' : 'encrypted'}, so lists are without it. Name another text.`;
   else if (Object.hasOwn(access.restricted ?? {}, label))
-    yield `the label "${label}" is restricted, and every reader sees labels. Name another text, or remove it from access.restricted.`;
+    yield `the label "${label}" is restricted, and labels are for all who read the entity. Name another text, or remove it from access.restricted.`;
 }
 
 function* accessErrors(entity: DeclaredEntity): Generator<string> {

@@ -230,7 +230,7 @@ testRejections([
   [
     'a restricted label',
     { label: 'name', access: { ...access, restricted: { name: ['hr'] } } },
-    /the label "name" is restricted, and every reader sees labels/,
+    /the label "name" is restricted, and labels are for all who read the entity/,
   ],
   ['files of zero bytes', withPhoto({ maxBytes: 0 }), /maxBytes 0\. Use a whole number from 1/],
   ['files that are larger than a request body', withPhoto({ maxBytes: 1e9 }), /the largest body of the Functions host/],
