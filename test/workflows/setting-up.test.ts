@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
@@ -19,6 +19,17 @@ const calls = rehearse(settingUp, {
     'api user': '4711',
   },
   cwd: ROOT,
+});
+
+test('registers every resource provider of the templates', () => {
+  const infra = fileURLToPath(new URL('../../infra', import.meta.url));
+  const templates = readdirSync(infra, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.bicep'));
+  const used = templates.flatMap(
+    (file) => readFileSync(`${infra}/${file}`, 'utf8').match(/(?<=')Microsoft\.\w+(?=\/)/g) ?? [],
+  );
+  const registered = callsOf(calls, 'az provider register').map((call) => optionOf(call, '--namespace'));
+  expect(new Set(used).size).toBeGreaterThan(7);
+  expect([...new Set(used)].filter((name) => !registered.includes(name))).toEqual([]);
 });
 
 test('trusts each environment by the subject that GitHub reports, with ids', () => {
