@@ -36,4 +36,6 @@ function register(name: string, options: HttpFunctionOptions): void {
 }
 
 const grouped = { http: register, storageQueue: app.storageQueue, timer: app.timer, hook: app.hook } as FunctionsApp;
-registerFunctions(grouped, createRowkey({ model, ...fromEnvironment(process.env) }), { routePrefix: '' });
+// A model with operations has their implementations in functions/rowkey.ts, which registers the functions itself.
+const options = { model, ...fromEnvironment(process.env), operations: {} } as never;
+registerFunctions(grouped, createRowkey(options), { routePrefix: '' });
