@@ -15,8 +15,8 @@ beforeAll(async () => {
   const created = await as('POST', '/api/createGroup', { body: { name: 'Trip' } });
   expect(created.status).toBe(200);
   group.id = created.body.groupId;
-  for (const title of ['Train', 'Hotel', 'Pizza']) {
-    const body = { groupId: group.id, title, amount: 12.5 };
+  for (const [n, title] of ['Train', 'Hotel', 'Pizza'].entries()) {
+    const body = { groupId: group.id, title, amount: 12.5 - n };
     expect((await as('POST', '/api/expenses', { body })).status).toBe(201);
   }
 });
@@ -101,4 +101,87 @@ test('titles a row by its label, names the group of the row, and offers the grou
   await dialog.getByText('Only roles that read every row of its table, with all fields,').waitFor();
   await dialog.getByRole('button', { name: 'Delete' }).click();
   await page.getByText('Deleted.').waitFor();
+});
+
+test('sorts the loaded rows, and says so where the list goes on', async () => {
+  const page = await open('#/entities/expenses', 'user', ann);
+  const titles = async () =>
+    (await page.getByRole('region', { name: 'Rows of expenses' }).getByRole('link').allTextContents()).join();
+  await page.getByRole('button', { name: 'amount', exact: true }).click();
+  await page.getByText('Sorted by amount.').waitFor();
+  expect(await titles()).toBe('Pizza,Hotel,Train');
+  await page.getByRole('button', { name: 'amount', exact: true }).click();
+  await expect.poll(titles).toBe('Train,Hotel,Pizza');
+  expect(await page.getByRole('columnheader', { name: 'amount' }).getAttribute('aria-sort')).toBe('descending');
+  // A list of which one page is loaded, and the next one is on its way.
+  await page.route('**/api/expenses?*', async (route) => {
+    if (route.request().url().includes('continuation')) return;
+    const response = await route.fetch();
+    const link = '</api/expenses?continuation=next>; rel="next"';
+    return route.fulfill({ response, headers: { ...response.headers(), link } });
+  });
+  await page.reload();
+  await page.getByText(/^3 rows, reading/).waitFor();
+  await page.getByRole('button', { name: 'title', exact: true }).click();
+  await page.getByText('Only the 3 loaded rows are sorted by title; the list goes on.').waitFor();
+  expect(await titles()).toBe('Hotel,Pizza,Train');
+  await lookAt(page, 'sorted-part');
+  await page.getByRole('button', { name: 'Order of the list' }).click();
+  await expect.poll(() => page.getByText('are sorted by').count()).toBe(0);
+});
+
+test('edits a cell under the ETag of its row, and asks before the edit is lost', async () => {
+  const page = await open('#/entities/expenses', 'user', ann);
+  const rows = page.getByRole('region', { name: 'Rows of expenses' });
+  const hotel = rows.getByRole('row', { name: 'Hotel' });
+  const { items } = (await product.as('user', ann)('GET', '/api/expenses')).body;
+  const { expenseId } = items.find(({ title }: { readonly title: string }) => title === 'Hotel');
+  const path = `/api/expenses/${group.id}/${expenseId}`;
+  await hotel.getByRole('button', { name: 'Edit amount' }).press('Enter');
+  const input = hotel.getByRole('textbox', { name: /^amount of/ });
+  await input.fill('none');
+  await input.press('Enter');
+  await hotel.getByText('must be a number').waitFor();
+  await input.fill('20');
+  await page.getByRole('link', { name: 'groups' }).click();
+  const leave = page.getByRole('dialog');
+  await leave.getByText('The changes on this page are not saved').waitFor();
+  await leave.getByRole('button', { name: 'Cancel' }).click();
+  expect((await product.as('user', ann)('PATCH', path, { body: { amount: 15 } })).status).toBe(200);
+  await input.press('Enter');
+  await hotel.getByText('the row changed meanwhile: the value is now “15”. Enter saves yours').waitFor();
+  await lookAt(page, 'cell-with-a-conflict');
+  await input.press('Enter');
+  await hotel.getByRole('cell', { name: /^20 / }).waitFor();
+  expect((await product.as('user', ann)('GET', path)).body.amount).toBe(20);
+});
+
+test('sets a field of several rows and deletes them, and says which stay as they were', async () => {
+  const as = product.as('user', ann);
+  const create = async (title: string) =>
+    (await as('POST', '/api/expenses', { body: { groupId: group.id, title, amount: 1 } })).body.expenseId;
+  const [tea, bun] = [await create('Tea'), await create('Bun')];
+  const page = await open('#/entities/expenses', 'user', ann);
+  const select = (title: string) => page.getByRole('checkbox', { name: new RegExp(`^Select .* ${title}$`) }).check();
+  await select('Tea');
+  await select('Bun');
+  const bar = page.getByRole('region', { name: 'Selected rows' });
+  await bar.getByText('2 rows selected').waitFor();
+  await bar.getByRole('button', { name: 'Set a field' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Field').selectOption('amount');
+  await dialog.getByLabel('New value').fill('7');
+  await lookAt(page, 'set-of-several');
+  await dialog.getByRole('button', { name: 'Set', exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
+  for (const id of [tea, bun]) expect((await as('GET', `/api/expenses/${group.id}/${id}`)).body.amount).toBe(7);
+  // Nobody deletes an expense that is final.
+  expect((await as('PATCH', `/api/expenses/${group.id}/${bun}`, { body: { status: 'final' } })).status).toBe(200);
+  await bar.getByRole('button', { name: 'Delete selected' }).click();
+  await lookAt(page, 'delete-of-several');
+  await dialog.getByRole('button', { name: 'Delete' }).click();
+  await dialog.getByText(/^1 of 2 rows stay as they were\..*Bun/).waitFor();
+  expect((await as('GET', `/api/expenses/${group.id}/${tea}`)).status).toBe(404);
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await bar.getByText('1 row selected').waitFor();
 });

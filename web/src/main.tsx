@@ -6,6 +6,7 @@ import './ui/styles/parts.css';
 import './ui/styles/lists.css';
 import './ui/styles/rows.css';
 import './ui/styles/charts-and-files.css';
+import './ui/styles/cards.css';
 import { Start } from './app/start.tsx';
 import { applyTheme } from './app/theme.ts';
 

@@ -6,6 +6,7 @@ import { type Address, navigate, toAddress } from '../app/router.ts';
 import { arrangeColumns, sayConstants } from '../rows/row-columns.ts';
 import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
+import { FindValue } from './find-value.tsx';
 import { type ListQuery, OPERATORS, parseListQuery, toListAddress } from './list-query.ts';
 import { ReadForm } from './read-form.tsx';
 import { createPageReader } from './read-page.ts';
@@ -58,6 +59,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
           {unknownColumns.length === 1 ? 'it' : 'them'}.
         </Notice>
       )}
+      <FindValue entity={entity} ways={ways} query={{ ...query, filters: [] }} />
       <ReadForm
         key={address.query.toString()}
         entity={entity}

@@ -10,6 +10,7 @@ import { type Choices, readChoices } from '../entities/first-choices.ts';
 import { ErrorNotice } from '../ui/notice.tsx';
 import { StepList } from '../ui/step-list.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
+import { FieldControl } from './field-control.tsx';
 import {
   EMPTY_TEXT,
   type FieldText,
@@ -160,7 +161,7 @@ function FieldInput({ entity, field, text, others, problem, isChecked, onText }:
         {field.isRequired && <span aria-hidden="true"> *</span>}
         {field.note && <small> {field.note}</small>}
       </label>
-      <Input field={shown} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
+      <FieldControl field={shown} text={text === EMPTY_TEXT ? '' : text} onText={onText} common={common} />
       {isOffered && (
         <datalist id={`${id}-choices`}>
           {items.map(({ value, text: label }) => (
@@ -236,25 +237,4 @@ function Reference(props: {
       <small role="status">{found}</small>
     </div>
   );
-}
-
-function Input(props: Pick<FieldInputProps, 'field' | 'onText'> & { readonly text: string; readonly common: object }) {
-  const { field, text, onText, common } = props;
-  const onInput = (event: { readonly currentTarget: { readonly value: string } }) => onText(event.currentTarget.value);
-  if (field.input === 'choice')
-    return (
-      <select {...common} value={text} onChange={onInput}>
-        <option value="">–</option>
-        {field.choices.map(({ text: label, value }) => (
-          <option key={label} value={String(value)}>
-            {label === String(value) ? label : `${label} · ${value}`}
-          </option>
-        ))}
-      </select>
-    );
-  if (field.input === 'long' || field.input === 'json')
-    return <textarea {...common} rows={field.input === 'json' ? 4 : 6} value={text} onInput={onInput} />;
-  if (field.input === 'date') return <input {...common} type="date" value={text} onInput={onInput} />;
-  const inputMode = field.input === 'number' ? 'decimal' : 'text';
-  return <input {...common} type="text" inputMode={inputMode} autocomplete="off" value={text} onInput={onInput} />;
 }

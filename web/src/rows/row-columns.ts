@@ -22,7 +22,10 @@ export function arrangeColumns(
   const shown = fields.filter((field) => !constants.includes(field));
   const label = labelField(entity, user);
   const name = shown.find((field) => field === label) ?? shown.find((field) => keyFields.includes(field));
-  const rest = shown.filter((field) => field !== name);
+  const isMachineKey = (field: string) => keyFields.includes(field) && entity.fields[field]?.schema.format === 'uuid';
+  const others = shown.filter((field) => field !== name);
+  // Ids that say nothing to people come last.
+  const rest = [...others.filter((field) => !isMachineKey(field)), ...others.filter(isMachineKey)];
   return { columns: name === undefined ? rest : [name, ...rest], constants };
 }
 

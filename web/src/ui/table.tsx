@@ -48,11 +48,11 @@ export function Table<Item>({ label, columns, items, keyOf, isNew, isLive = fals
             <tr key={keyOf?.(item) ?? position} class={isNew?.(item) ? 'new' : undefined}>
               {columns.map((column) =>
                 column.isHeader ? (
-                  <th key={column.title} scope="row" class={classOf(column)}>
+                  <th key={column.title} scope="row" class={classOf(column)} data-label={column.title}>
                     {column.cell(item)}
                   </th>
                 ) : (
-                  <td key={column.title} class={classOf(column)}>
+                  <td key={column.title} class={classOf(column)} data-label={column.title}>
                     {column.cell(item)}
                   </td>
                 ),

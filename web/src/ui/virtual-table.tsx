@@ -1,6 +1,6 @@
 import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';
 import type { ComponentChildren } from 'preact';
-import { useEffect, useLayoutEffect, useReducer, useRef } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
 import { ScrollRegion } from './scroll-region.tsx';
 import { toCellClass } from './table.tsx';
 
@@ -14,9 +14,24 @@ interface VirtualTableProps<Item> {
   readonly more: () => void;
   readonly cell: (item: Item, column: string) => ComponentChildren;
   readonly isNumber: (column: string) => boolean;
+  /** The column by which the items are sorted; undefined for the order of the list. */
+  readonly sort?: Sort | undefined;
+  /** Called with the column of a head that the user chooses. Absent if the items cannot be sorted. */
+  readonly onSort?: (column: string) => void;
+  /** Before the first cell of an item, such as a box to select it. */
+  readonly lead?: ((item: Item) => ComponentChildren) | undefined;
+}
+
+export interface Sort {
+  readonly column: string;
+  readonly isDescending: boolean;
 }
 
 const ROW_PX = 34;
+/** On a phone a row is a card with a line for each column: see lists.css. */
+const LINE_PX = 30;
+const CARD_PX = 22;
+const PHONE = '(max-width: 48rem)';
 /** More are read when this many rows are left below. */
 const AHEAD = 50;
 
@@ -32,9 +47,14 @@ export function VirtualTable<Item>({
   more,
   cell,
   isNumber,
+  sort,
+  onSort,
+  lead,
 }: VirtualTableProps<Item>) {
   const region = useRef<HTMLElement>(null);
-  const virtual = useVirtualRows(region, items.length);
+  const isPhone = useMedia(PHONE);
+  const height = isPhone ? columns.length * LINE_PX + CARD_PX : ROW_PX;
+  const virtual = useVirtualRows(region, items.length, height);
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
@@ -49,8 +69,20 @@ export function VirtualTable<Item>({
         <thead>
           <tr aria-rowindex={1}>
             {columns.map((column) => (
-              <th key={column} scope="col" class={classOf(column)}>
-                {column}
+              <th
+                key={column}
+                scope="col"
+                class={classOf(column)}
+                aria-sort={sort?.column === column ? (sort.isDescending ? 'descending' : 'ascending') : undefined}
+              >
+                {onSort ? (
+                  <button type="button" class="plain sort" onClick={() => onSort(column)}>
+                    {column}
+                    {sort?.column === column && <span aria-hidden="true">{sort.isDescending ? ' ▼' : ' ▲'}</span>}
+                  </button>
+                ) : (
+                  column
+                )}
               </th>
             ))}
           </tr>
@@ -61,9 +93,10 @@ export function VirtualTable<Item>({
             const item = items[index];
             return (
               item !== undefined && (
-                <tr key={index} aria-rowindex={index + 2} style={{ height: `${ROW_PX}px` }}>
+                <tr key={index} aria-rowindex={index + 2} style={{ height: `${height}px` }}>
                   {columns.map((column) => (
-                    <td key={column} class={classOf(column)}>
+                    <td key={column} class={classOf(column)} data-label={column}>
+                      {column === columns[0] && lead?.(item)}
                       {cell(item, column)}
                     </td>
                   ))}
@@ -85,13 +118,25 @@ function Space({ height }: { readonly height: number }) {
   return <tr class="space" aria-hidden="true" style={{ height: `${height}px` }} />;
 }
 
-function useVirtualRows(region: { readonly current: HTMLElement | null }, count: number) {
+function useMedia(query: string): boolean {
+  const [isMatch, setMatch] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const list = matchMedia(query);
+    const follow = () => setMatch(list.matches);
+    list.addEventListener('change', follow);
+    follow();
+    return () => list.removeEventListener('change', follow);
+  }, [query]);
+  return isMatch;
+}
+
+function useVirtualRows(region: { readonly current: HTMLElement | null }, count: number, height: number) {
   const [, render] = useReducer<number, void>((turn) => turn + 1, 0);
   const kept = useRef<Virtualizer<HTMLElement, HTMLElement>>(undefined);
   const options = {
     count,
     getScrollElement: () => region.current,
-    estimateSize: () => ROW_PX,
+    estimateSize: () => height,
     overscan: 10,
     scrollToFn: elementScroll,
     observeElementRect,
@@ -101,6 +146,9 @@ function useVirtualRows(region: { readonly current: HTMLElement | null }, count:
   kept.current ??= new Virtualizer(options);
   const virtual = kept.current;
   virtual.setOptions(options);
+  useLayoutEffect(() => {
+    if (height > 0) virtual.measure();
+  }, [virtual, height]);
   useEffect(() => virtual._didMount(), [virtual]);
   useLayoutEffect(() => virtual._willUpdate());
   return virtual;
