@@ -19,6 +19,36 @@ export const PROMISES: readonly Cut[] = [
     finds: 'promise resolved "{ created:',
   },
   {
+    without: 'An entry of an index that was left behind erases the row of another user',
+    file: 'lib/api/user-data.ts',
+    edits: [['found?.values[field] === subject ? found : undefined', 'found']],
+    test: [
+      'test/rules/erasing-users.test.ts',
+      'an entry of an index that was left behind erases nothing of its present user',
+    ],
+    finds: '"changed": 2',
+  },
+  {
+    without: 'What is erased of a user may have changed since it was read',
+    file: 'lib/api/user-data.ts',
+    edits: [['{ patch: { ...key, ...erasing }, ifMatch }', '{ patch: { ...key, ...erasing } }']],
+    test: [
+      'test/rules/erasing-users.test.ts',
+      'a row that changes while it is erased stays, until the request is repeated',
+    ],
+    finds: '"changed": 1',
+  },
+  {
+    without: 'A rule may take a field for the subject that no erasure of a user finds',
+    file: 'lib/define/validate/validate-user-rows.ts',
+    edits: [['if (!Object.hasOwn(ofUser, field))', 'if (ofUser === undefined)']],
+    test: [
+      'test/lib/define/validate/validate-user-rows.test.ts',
+      'once an entity has ofUser, each field that is taken for the subject needs it > a membership',
+    ],
+    finds: 'to throw an error',
+  },
+  {
     without: 'A large delete runs without the rules of the caller who requested it',
     file: 'lib/engine/transfer/large-delete.ts',
     edits: [['      if (!isAllowed(rules, source.values)) return RULED_OUT;\n', '']],
