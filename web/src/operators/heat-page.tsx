@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks';
 import { useApp } from '../app/context.ts';
-import { formatCount, joinNames } from '../ui/format.ts';
+import { formatCount, joinNames, plural } from '../ui/format.ts';
+import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { read } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
@@ -49,6 +50,10 @@ export function HeatPage() {
       <Content loaded={loaded} what="the partitions">
         {({ load, items }) => {
           const found = items.filter((one) => isFound(one, wanted.trim().toLowerCase()));
+          // An alert names the slot of a hot one.
+          const isShown = (one: Partition) => one.isHot || wanted.trim() !== '' || isReadable(one);
+          const shown = found.filter(isShown);
+          const hidden = found.filter((one) => !isShown(one));
           return (
             <>
               <dl class="figures">
@@ -71,11 +76,14 @@ export function HeatPage() {
                   <input type="search" value={wanted} onInput={({ currentTarget }) => setWanted(currentTarget.value)} />
                 </label>
               </div>
-              <ol class="messages" aria-label="Partitions, the busiest first">
-                {found.map((one) => (
-                  <PartitionCard key={`${one.account} ${one.resource} ${one.slot} ${one.partition}`} {...one} />
-                ))}
-              </ol>
+              {shown.length > 0 && <PartitionTable partitions={shown} />}
+              {hidden.length > 0 && (
+                <p class="muted">
+                  {plural(hidden.length, 'partition')} of entities that your roles may not read, with{' '}
+                  {formatRate(hidden.reduce((sum, one) => sum + one.load, 0))} of the load, are left out. The search
+                  finds them by their table or slot.
+                </p>
+              )}
               {found.length === 0 && <p>No busy partition{wanted ? ' matches' : ''}.</p>}
             </>
           );
@@ -85,54 +93,79 @@ export function HeatPage() {
   );
 }
 
-function PartitionCard(props: Partition) {
-  const { service, resource, account, slot, partition, isHot, load, requests, written, throttled, share, advice } =
-    props;
+function PartitionTable({ partitions }: { readonly partitions: readonly Partition[] }) {
   return (
-    <li class={isHot ? 'card alarming' : 'card'}>
-      <h2>{partition === undefined || partition === '' ? resource : partition}</h2>
-      <p class="muted">
-        {placeOf(props)} · {service} <code>{resource}</code>
-        {service === 'table' && (
-          <>
-            {' '}
-            · slot <code>{slot}</code>
-          </>
-        )}
-        {account !== undefined && ` · account ${account}`}
-        {service === 'table' && partition === undefined && ' · your roles may not see the key'}
-      </p>
-      <dl class="figures">
-        <Figure title="Load" value={formatRate(load)} />
-        <Figure title="Requests" value={formatRate(requests)} />
-        <Figure title="Entities written" value={formatRate(written)} />
-        <Figure title="Rejected as busy" value={formatRate(throttled)} isBad={throttled > 0} />
-        <div>
-          <dt>Share {Math.round(share * 100)} %</dt>
-          <dd>
-            <meter value={share} max={1} aria-label={`Share of ${partition ?? `${resource}, slot ${slot}`}`} />
-          </dd>
-        </div>
-      </dl>
-      <details open={isHot}>
-        <summary>What to do if it is too hot</summary>
-        <ul>
-          {advice.map((sentence) => (
-            <li key={sentence}>{sentence}</li>
-          ))}
-        </ul>
-      </details>
-    </li>
+    <Table
+      label="Partitions, the busiest first"
+      items={partitions}
+      keyOf={({ account, resource, slot, partition }) => `${account} ${resource} ${slot} ${partition}`}
+      isNew={({ isHot }) => isHot}
+      columns={[
+        {
+          title: 'Partition',
+          isHeader: true,
+          cell: (one) => (
+            <>
+              {nameOf(one)}
+              {!isReadable(one) && <small> your roles may not see the key</small>}
+              <details class="advice" open={one.isHot}>
+                <summary>What to do if it is too hot</summary>
+                <ul>
+                  {one.advice.map((sentence) => (
+                    <li key={sentence}>{sentence}</li>
+                  ))}
+                </ul>
+              </details>
+            </>
+          ),
+        },
+        { title: 'Load', isNumber: true, cell: ({ load }) => formatRate(load) },
+        { title: 'Requests', isNumber: true, cell: ({ requests }) => formatRate(requests) },
+        { title: 'Entities written', isNumber: true, cell: ({ written }) => formatRate(written) },
+        {
+          title: 'Rejected as busy',
+          isNumber: true,
+          cell: ({ throttled }) => <span class={throttled > 0 ? 'found' : undefined}>{formatRate(throttled)}</span>,
+        },
+        {
+          title: 'Share',
+          isNumber: true,
+          cell: (one) => (
+            <>
+              {Math.round(one.share * 100)} % <meter value={one.share} max={1} aria-label={`Share of ${nameOf(one)}`} />
+            </>
+          ),
+        },
+        { title: 'What', cell: placeOf },
+        {
+          title: 'Where',
+          cell: ({ service, resource, slot, account }) => (
+            <>
+              {service} <code>{resource}</code>
+              {service === 'table' && (
+                <>
+                  {' '}
+                  slot <code>{slot}</code>
+                </>
+              )}
+              {account !== undefined && ` in ${account}`}
+            </>
+          ),
+        },
+      ]}
+    />
   );
 }
 
-function Figure({ title, value, isBad }: { readonly title: string; readonly value: string; readonly isBad?: boolean }) {
-  return (
-    <div>
-      <dt>{title}</dt>
-      <dd class={isBad ? 'found' : undefined}>{value}</dd>
-    </div>
-  );
+/** The key, if the roles of the user may read it. */
+function nameOf({ partition, resource, slot, service }: Partition): string {
+  if (partition !== undefined && partition !== '') return partition;
+  return service === 'table' ? `slot ${slot} of ${resource}` : resource;
+}
+
+/** The keys of the engine's own rows and of queues tell nothing of entities. */
+function isReadable({ service, partition, entities }: Partition): boolean {
+  return service === 'queue' || partition !== undefined || entities.length === 0;
 }
 
 function placeOf({ kind, entities, index }: Partition): string {
