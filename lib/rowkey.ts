@@ -245,6 +245,9 @@ function createRuntime(
     audit: audit(),
     ready: readyEngine,
     findMissing: findMissingOnce,
+    noteMissing() {
+      isProvisioned = false;
+    },
     execute,
   }));
 

@@ -1,6 +1,6 @@
 import type { HttpMethod } from '@azure/functions';
 import { checkJson } from '../base/check-json.ts';
-import { RowkeyError } from '../base/errors.ts';
+import { hasCode, RowkeyError } from '../base/errors.ts';
 import { MAX_BODY_DEPTH } from '../base/json-value.ts';
 import { nameRequest } from '../telemetry/span.ts';
 import type { Handler } from './handler.ts';
@@ -33,7 +33,10 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
       nameRequest(method, `${root}/${match?.route.path ?? ANY_PATH}`);
       if (match && segments.at(-1) === '') refuseEmptyValue(findMatches(groups, segments, true), wanted);
       const respond = match && responders.get(match.route);
-      if (respond) return toResponse(await respond({ request, root, params: match.params, spent, invocation }), spent);
+      if (respond) {
+        const responding = respond({ request, root, params: match.params, spent, invocation });
+        return toResponse(await responding.catch(notingMissing(app)), spent);
+      }
       // Throws while a setting is wrong.
       app();
       const found = matches.map((one) => one.route.method);
@@ -43,6 +46,14 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
     if (method !== 'HEAD') return toTextResponse(response);
     const { body: _, ...head } = response;
     return head;
+  };
+}
+
+/** What a table that was deleted under the app makes of a request: the next check of the health names it. */
+function notingMissing(app: () => App): (error: unknown) => never {
+  return (error) => {
+    if (hasCode(error, 'not-provisioned')) app().noteMissing?.();
+    throw error;
   };
 }
 

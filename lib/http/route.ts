@@ -24,6 +24,8 @@ export interface App {
   readonly ready: (log: Log) => Promise<unknown>;
   /** Names the tables, queues and containers that do not exist; sends no request once all of them have been found. */
   readonly findMissing: () => Promise<readonly string[] | undefined>;
+  /** Lets `findMissing` look again, because a request met something that does not exist. */
+  readonly noteMissing?: () => void;
   readonly authenticate: Authenticate;
   /** How many proxies before the app name the address of their client. */
   readonly trustedProxies: number;

@@ -149,3 +149,26 @@ test('the log and health name what is missing, until it exists', async () => {
     body: { status: 'ok', storage: 'ok', declaration: 'ok', settings: 'ok', resources: 'ok' },
   });
 });
+
+test('health names a table that disappears while the app runs, once a request has met it', async () => {
+  const api = httpDoor.createApiHandler(
+    () => ({ ...rowkey.runtime.app(), authenticate: async () => ({ subject: 'ann', roles: ['reader'], claims: {} }) }),
+    httpDoor.createRoutes(model),
+  );
+  const get = async (path: string) => {
+    const request = testRequest({ path, params: { path }, headers: { authorization: 'Bearer x' } });
+    const { status, body } = await api(request, testInvocation().invocation);
+    return { status, body: JSON.parse(await new Response(body as string).text()) };
+  };
+  await expect.poll(() => get('health')).toMatchObject({ status: 200 });
+  await storageTables.dropTable(storage, 'vehiclesbymodel');
+  expect(await get('vehicles/by/model/Van')).toMatchObject({ status: 503, body: { code: 'not-provisioned' } });
+  await expect
+    .poll(() => get('health'))
+    .toMatchObject({
+      status: 503,
+      body: { resources: 'missing', hint: expect.stringContaining(missing('table vehiclesbymodel')) },
+    });
+  await storageTables.createTable(storage, 'vehiclesbymodel');
+  await expect.poll(() => get('health')).toMatchObject({ status: 200, body: { resources: 'ok' } });
+});
