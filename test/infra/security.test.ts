@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { model } from '../fixtures/model.ts';
+import { httpDoor } from '../kit/http.ts';
 import {
   type Declaration,
   propertiesOf,
@@ -176,6 +178,17 @@ const rules: readonly Rule[] = [
       { file: 'modules/app.bicep', text: '!empty(authentication.clientId)', replacement: 'true' },
       { file: 'modules/app.bicep', text: 'enabled: isAuthenticationOn', replacement: 'enabled: true' },
     ],
+  },
+  {
+    title: 'platform authentication leaves the routes open that need no token',
+    check: ({ declarations }) => {
+      const authentication = siteConfig("'authsettingsV2'", declarations);
+      const excluded = valueAt(authentication, 'properties.globalValidation.excludedPaths') ?? '';
+      const open = httpDoor.createRoutes(model).filter(({ roles, path }) => !roles && !path.includes('{'));
+      expect(open.length).toBeGreaterThan(3);
+      expect(open.map(({ path }) => `'/api/${path}'`).filter((path) => !excluded.includes(path))).toEqual([]);
+    },
+    violations: [{ file: 'modules/app.bicep', text: "'/api/model', ", replacement: '' }],
   },
   {
     title: 'deletes of rows and blobs and every use of the key are logged',
