@@ -8,6 +8,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, SignJWT 
 import { z } from 'zod';
 import { readJsonFile } from './json-file.ts';
 import { createLogin, type Login, TOKEN_PATH } from './login.ts';
+import { parseClaims } from './login-page.ts';
 
 export const KEY_FILE = 'identity-key.json';
 const HOST = '127.0.0.1';
@@ -67,8 +68,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
     roles,
     signedIn,
     tokenValidForSeconds: TOKEN_VALID_FOR_SECONDS,
-    async sign({ roles: role, email, subject }, { client_id, nonce }) {
-      const claims = subject === undefined ? {} : { sub: subject };
+    async sign({ roles: role, email, subject, claims: lines }, { client_id, nonce }) {
+      const claims = { ...parseClaims(lines), ...(subject === undefined ? {} : { sub: subject }) };
       const person = { folder, issuer, role, claims, ...(email === undefined ? {} : { email }) };
       return {
         access_token: await signToken({ ...person, audience: AUDIENCE }),

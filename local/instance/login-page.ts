@@ -5,6 +5,8 @@ export interface Person {
   readonly roles: readonly string[];
   readonly email: string | undefined;
   readonly subject: string | undefined;
+  /** Further claims, one `name=value` a line. A name of several lines is a list. */
+  readonly claims?: string | undefined;
 }
 
 interface LoginPage {
@@ -28,7 +30,7 @@ p { margin: .25rem 0 1rem; color: light-dark(#4a5463, #aab3c0); }
 fieldset { margin: 0 0 1rem; padding: .5rem .75rem .75rem; border: 1px solid light-dark(#d5d9e0, #343b47); border-radius: .5rem; }
 fieldset label { display: flex; gap: .5rem; align-items: center; padding: .15rem 0; }
 .field { display: block; margin-bottom: 1rem; }
-.field input { box-sizing: border-box; width: 100%; margin-top: .25rem; padding: .5rem .6rem; font: inherit; color: inherit; background: light-dark(#fff, #14171c); border: 1px solid light-dark(#8b94a3, #6b7686); border-radius: .4rem; }
+.field :is(input, textarea) { box-sizing: border-box; width: 100%; margin-top: .25rem; padding: .5rem .6rem; font: inherit; color: inherit; background: light-dark(#fff, #14171c); border: 1px solid light-dark(#8b94a3, #6b7686); border-radius: .4rem; }
 button { width: 100%; padding: .6rem; font: inherit; font-weight: 600; color: #fff; background: #0b5cad; border: 0; border-radius: .4rem; cursor: pointer; }
 button:hover { background: #094b8e; }
 :focus-visible { outline: 3px solid light-dark(#0b5cad, #7db8f5); outline-offset: 2px; }
@@ -87,7 +89,7 @@ ${formatHidden(request)}
 function formatForm(
   request: NonNullable<LoginPage['request']>,
   { roles, signedIn }: { readonly roles: readonly string[]; readonly signedIn: string | undefined },
-  { roles: chosen, email, subject }: Person = { roles: [], email: undefined, subject: undefined },
+  { roles: chosen, email, subject, claims = '' }: Person = { roles: [], email: undefined, subject: undefined },
 ) {
   const choices = roles.map(
     (role) =>
@@ -102,10 +104,24 @@ ${choices.join('\n')}
 <input type="email" name="email" autocomplete="email" value="${escapeHtml(email ?? '')}"></label>
 <label class="field">Subject (optional; the email address by default)
 <input name="subject" autocomplete="off" maxlength="200" value="${escapeHtml(subject ?? '')}"></label>
+<label class="field">Claims (optional, one name=value a line, such as departments=Sales)
+<textarea name="claims" rows="2" maxlength="1000">${escapeHtml(claims)}</textarea></label>
 <button>Sign in</button>
 </form>`;
 }
 
 function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+/** The claims of the lines of a form, by name. */
+export function parseClaims(text = ''): Readonly<Record<string, string | readonly string[]>> {
+  const pairs = text.split('\n').flatMap((line) => {
+    const [, name, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(line) ?? [];
+    return name === undefined || value === undefined || value === '' ? [] : [[name, value] as const];
+  });
+  const groups = [...Map.groupBy(pairs, ([name]) => name)];
+  return Object.fromEntries(
+    groups.map(([name, all]) => [name, all.length > 1 ? all.map(([, value]) => value) : (all[0]?.[1] ?? '')]),
+  );
 }

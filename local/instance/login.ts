@@ -9,6 +9,8 @@ import { formatLoginPage, type Person } from './login-page.ts';
 
 export const TOKEN_PATH = '/token';
 const CODE_VALID_FOR_MS = 60_000;
+/** A cookie with the characters of claims, which are escaped, has less than 4 KB. */
+const MOST_CLAIMS = 1_000;
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|localhost)(:\d+)?(\/[^#]*)?$/;
 
 const Request = z.object({
@@ -70,7 +72,8 @@ export function createLogin({ issuer, roles, signedIn, sign, tokenValidForSecond
   /** Reads a person from the fields of the form. */
   function readPerson(fields: URLSearchParams): Person {
     const [email, subject] = ['email', 'subject'].map((name) => fields.get(name)?.trim() || undefined);
-    return { roles: fields.getAll('role').filter((role) => roles.includes(role)), email, subject };
+    const claims = fields.get('claims')?.trim().slice(0, MOST_CLAIMS) || undefined;
+    return { roles: fields.getAll('role').filter((role) => roles.includes(role)), email, subject, claims };
   }
 
   function problemOf({ roles: chosen, email, subject }: Person): string | undefined {
@@ -79,8 +82,8 @@ export function createLogin({ issuer, roles, signedIn, sign, tokenValidForSecond
     return email || subject ? undefined : 'Enter an email address or a subject, or choose a role.';
   }
 
-  function remember({ roles: role, email = '', subject = '' }: Person): string {
-    const fields = new URLSearchParams({ email, subject });
+  function remember({ roles: role, email = '', subject = '', claims = '' }: Person): string {
+    const fields = new URLSearchParams({ email, subject, claims });
     for (const name of role) fields.append('role', name);
     return `${remembered}=${fields}; Path=/authorize; Max-Age=31536000; HttpOnly; SameSite=Lax`;
   }

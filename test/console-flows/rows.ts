@@ -34,6 +34,13 @@ export function testRows({ product, open }: ConsoleHarness) {
     const table = page.getByRole('region', { name: 'Who may do what with employees' });
     await table.getByText('create, update, delete').waitFor();
     await lookAt(page, 'who-may-do-what');
+    await page.getByLabel('As the role').selectOption('reader');
+    const summary = page.getByRole('list', { name: 'As reader' });
+    await summary.getByText(/^Reads every row: by partition \(department\), key \(department, employeeId\)/).waitFor();
+    await summary.getByText('Writes nothing.').waitFor();
+    await summary.getByText(/^Does not see .*nationalId/).waitFor();
+    expect(await table.getByText('create, update, delete').count()).toBe(0);
+    await lookAt(page, 'access-of-a-role');
   });
 
   test('validates a form as one types, and sends nothing that is invalid', async () => {

@@ -43,6 +43,16 @@ test('a person chooses a role and an address by keyboard, and the console shows 
   expect(checked).toEqual(['hr']);
   await again.getByRole('button', { name: 'Sign in' }).press('Enter');
   await again.getByText('ann@contoso.com').waitFor();
+
+  // The page that is open shows next what another person sees.
+  await again.goto(`${product.url}/console/#/entities/employees/access`);
+  await again.getByRole('button', { name: 'Try as another user' }).click();
+  await again.getByRole('checkbox', { name: 'hr', exact: true }).uncheck();
+  await again.getByRole('checkbox', { name: 'reader', exact: true }).check();
+  await again.getByLabel(/^Claims/).fill('departments=Sales');
+  await again.getByRole('button', { name: 'Sign in' }).click();
+  await again.getByRole('banner').getByText('reader', { exact: true }).waitFor();
+  await again.getByRole('heading', { level: 1, name: 'employees' }).waitFor();
 });
 
 test('the console under the other name of this machine signs in, too', { tags: ['slow'] }, async () => {

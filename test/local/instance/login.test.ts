@@ -51,6 +51,18 @@ async function exchange(code: string, over: Record<string, string> = {}) {
 }
 const readKeys = async () => createLocalJWKSet(Object(await (await fetch(provider.jwksUri)).json()));
 
+test('a person enters claims, of which one of several lines is a list, and finds them again', async () => {
+  const claims = 'departments=Sales\r\ndepartments = HR\nplan=a=b\nnonsense\nroles=operator';
+  const chosen = await choose({ claims });
+  const code = new URL(chosen.headers.get('location') ?? '').searchParams.get('code') ?? '';
+  const { body } = await exchange(code);
+  const { payload } = await jwtVerify(body.access_token, await readKeys());
+  expect(payload).toMatchObject({ departments: ['Sales', 'HR'], plan: 'a=b', roles: ['hr'], email: 'ann@contoso.com' });
+  const cookie = chosen.headers.get('set-cookie')?.split(';')[0] ?? '';
+  const again = await fetch(`${provider.issuer}/authorize?${new URLSearchParams(valid)}`, { headers: { cookie } });
+  expect(await again.text()).toContain('departments=Sales');
+});
+
 test('a person chooses roles and an address, and gets a token of that identity', async () => {
   const page = await show();
   const html = await page.text();

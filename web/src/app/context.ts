@@ -14,6 +14,8 @@ export interface App {
   readonly imports: ImportRuns;
   readonly outcomes: Outcomes;
   signOut(): void;
+  /** Leads to the sign-in, to be somebody else. Absent unless the identity provider is the one for development, which asks for no password. */
+  readonly tryAs?: (() => void) | undefined;
 }
 
 export const AppContext = createContext<App | undefined>(undefined);

@@ -60,6 +60,18 @@ export function Navigation(props: {
           </ul>
         </section>
       ))}
+      {app.tryAs && (
+        <>
+          <h2>Development</h2>
+          <ul>
+            <li>
+              <button type="button" class="plain" onClick={app.tryAs}>
+                Try as another user
+              </button>
+            </li>
+          </ul>
+        </>
+      )}
       <h2>API</h2>
       <ul>
         <li>

@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
-import { currentToken, endSession, finishSignIn, readSession } from '../../../lib/client/oidc.ts';
+import { currentToken, endSession, finishSignIn, readSession, startSignIn } from '../../../lib/client/oidc.ts';
 import { createApi } from '../api/api.ts';
 import { toModel } from '../api/model.ts';
 import { type ConsoleConfig, loadConfig } from '../sign-in/config.ts';
@@ -76,6 +76,16 @@ async function start(setState: (state: State) => void): Promise<void> {
       if (!(error instanceof RowkeyClientError && error.code === 'forbidden')) throw error;
     }),
   ]);
-  const app = { api, model, user: toUser(session, me), imports, outcomes: createOutcomes(), signOut: () => signOut() };
+  const isLocal = ['127.0.0.1', 'localhost'].includes(new URL(config.issuer).hostname);
+  const tryAs = isLocal ? () => void startSignIn(config).catch(signOut) : undefined;
+  const app = {
+    api,
+    model,
+    user: toUser(session, me),
+    imports,
+    outcomes: createOutcomes(),
+    signOut: () => signOut(),
+    tryAs,
+  };
   setState({ kind: 'signed-in', app });
 }
