@@ -233,7 +233,7 @@ export function testOperating({ product, open: openPage }: ConsoleHarness) {
 
   test('revokes the grants of an identity, and restores them', async () => {
     const page = await open('grants');
-    await page.getByLabel('Subject of the identity').fill('ann@contoso.com');
+    await page.getByLabel('Subject of the user').fill('ann@contoso.com');
     await page.keyboard.press('Enter');
     const revoked = async () => (await product.as('operator')('GET', '/api/operations/grants/revoked')).body.items;
     const dialog = page.getByRole('dialog', { name: 'Revoke grants' });

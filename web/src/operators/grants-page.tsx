@@ -7,6 +7,7 @@ import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { call, type Items, read, walk } from './operations.ts';
 import { Content, PageHead } from './page-head.tsx';
+import { SubjectForm } from './subject-form.tsx';
 import type { Usage } from './usage-page.tsx';
 import { useAction } from './use-action.ts';
 
@@ -18,10 +19,8 @@ interface Revocation {
 /** Grants let a client use storage directly: how many were issued today, and who gets none. */
 export function GrantsPage() {
   const { api } = useApp();
-  const [subject, setSubject] = useState('');
-  const [isAsking, setAsking] = useState(false);
+  const [identity, setIdentity] = useState<string>();
   const action = useAction();
-  const identity = subject.trim();
   const loaded = useLoaded(async (signal) => {
     const revoked: Revocation[] = [];
     const onPage = ({ items }: Items<Revocation>) => {
@@ -36,14 +35,13 @@ export function GrantsPage() {
   }, 'grants');
   const change = async (what: 'revoke' | 'restore', of: string) => {
     await call(api, 'POST', `grants/${what}`, { subject: of });
-    setSubject('');
     loaded.reload();
     return what === 'revoke'
       ? `${of} gets no more grants. Those that exist expire within 15 minutes.`
       : `${of} may get grants again.`;
   };
-  const revoke = async () => {
-    const done = await change('revoke', identity);
+  const revoke = async (of: string) => {
+    const done = await change('revoke', of);
     action.run('Revoke grants', async () => done);
   };
   return (
@@ -51,28 +49,15 @@ export function GrantsPage() {
       <PageHead title="Grants" loaded={loaded} />
       <ErrorNotice error={action.error} />
       {action.done && <Notice kind="good">{action.done}</Notice>}
-      <form
-        class="filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (identity !== '') setAsking(true);
-        }}
-      >
-        <label>
-          Subject of the identity (the claim sub)
-          <input
-            required
-            maxLength={1_000}
-            value={subject}
-            onInput={({ currentTarget }) => setSubject(currentTarget.value)}
-          />
-        </label>
-        <button type="submit" disabled={action.isBusy}>
-          Revoke grants
-        </button>
-      </form>
-      {isAsking && (
-        <ConfirmDialog title="Revoke grants" confirm="Revoke" isDangerous act={revoke} onClose={() => setAsking(false)}>
+      <SubjectForm button="Revoke grants" isBusy={action.isBusy} act={setIdentity} />
+      {identity !== undefined && (
+        <ConfirmDialog
+          title="Revoke grants"
+          confirm="Revoke"
+          isDangerous
+          act={() => revoke(identity)}
+          onClose={() => setIdentity(undefined)}
+        >
           <p>
             <strong>{identity}</strong> gets no new grants and starts no uploads until you restore this. No check is
             made that the identity exists.
