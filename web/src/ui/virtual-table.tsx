@@ -93,7 +93,7 @@ export function VirtualTable<Item>({
             const item = items[index];
             return (
               item !== undefined && (
-                <tr key={index} aria-rowindex={index + 2} style={{ height: `${height}px` }}>
+                <tr key={index} aria-rowindex={index + 2} style={{ [isPhone ? 'minHeight' : 'height']: `${height}px` }}>
                   {columns.map((column) => (
                     <td key={column} class={classOf(column)} data-label={column}>
                       {column === columns[0] && lead?.(item)}
