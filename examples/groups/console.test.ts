@@ -86,6 +86,7 @@ test('titles a row by its label, names the group of the row, and offers the grou
   // The schema has one value for a status, and a new one for each id.
   await page.getByLabel('status default draft').waitFor();
   await page.getByLabel('expenseId key, generated if empty').waitFor();
+  await page.getByText('Required: to must not be before from.').waitFor();
   const field = page.getByRole('combobox', { name: /^groupId/ });
   await expect.poll(() => field.evaluate((input) => Object(input).list.options[0].label)).toBe('Trip');
   await field.fill(group.id);

@@ -376,6 +376,9 @@ const ENTITY_OPTIONS = {
       .optional(),
     absent: NONE,
     notInArchive: true,
+    described: z
+      .preprocess((checks) => Object.keys(Object(checks)), z.array(z.string()))
+      .describe('What the fields must be together, in words'),
   },
   ofUser: {
     accepts: z

@@ -89,6 +89,7 @@ export function RowForm({ entity, fields, initial, submitLabel, onSubmit, onCanc
           />
         ))}
       </div>
+      {entity.checks.length > 0 && <p class="muted">Required: {entity.checks.join('; ')}.</p>}
       <ErrorNotice error={error} />
       <div class="actions">
         <button type="submit" aria-busy={isBusy} disabled={isBusy}>
