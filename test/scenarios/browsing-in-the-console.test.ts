@@ -254,6 +254,27 @@ test('shows each row as a card on a phone, which scrolls down only', async () =>
   await lookAt(page, 'cards');
 });
 
+test('offers the rows of a referred entity by their labels as one types', async () => {
+  const body = { city: 'Bern', customerId: 'SMITH1', companyName: 'Smith Ltd', contactName: 'Ann Smithson' };
+  expect((await product.as('hr')('POST', '/api/customers', { body })).status).toBe(201);
+  const page = await open('', 'hr');
+  // The console as it is for a model that names customers by the last name, of which an index has the order.
+  await page.route('**/api/model', async (route) => {
+    const model = await (await route.fetch()).json();
+    model.entities.customers.label = 'lastName';
+    await route.fulfill({ json: model });
+  });
+  await page.goto(new URL('/console/#/entities/orders/new', product.url).href);
+  await page.reload();
+  const paths = recordCalls(page);
+  const field = page.getByRole('combobox', { name: /^customerId/ });
+  await field.fill('Smiths');
+  const options = () =>
+    field.evaluate((input) => [...Object(input).list.options].map(({ value, label }) => `${value} ${label}`));
+  await expect.poll(() => paths.at(-1)).toMatch(/^\/api\/customers\/by\/lastNameCompanyWide\?.*from=Smiths/);
+  await expect.poll(options).toEqual(['SMITH1 Smithson']);
+});
+
 test('leads a value to the indexes that answer it', async () => {
   const page = await open('#/entities/employees', 'hr');
   await page.getByLabel('Find rows with').fill('p1@contoso.com');

@@ -2,7 +2,7 @@ import type { Api } from '../api/api.ts';
 import { type Entity, labelOf, type Model, type Roles } from '../api/model.ts';
 import { parseListQuery } from './list-query.ts';
 import { createPageReader } from './read-page.ts';
-import { findOpening, findPreview, waysToRead } from './ways.ts';
+import { findOpening, findPreview, findRead, waysToRead } from './ways.ts';
 
 /** Enough to choose from. Whoever has more rows types the value. */
 export const MOST_CHOICES = 50;
@@ -19,16 +19,28 @@ export interface Choices {
   readonly isWhole: boolean;
 }
 
-/** The values of a field in the first rows of an entity that the caller may read, with the labels of the rows. Undefined if no list shows them. */
+/**
+ * The values of a field in the first rows of an entity that the caller may read, with the labels of the rows; with `typed`, in the first rows
+ * whose label begins with it, by an index in the order of labels. Undefined if no list shows them.
+ */
 export async function readChoices(
   api: Api,
-  { entity, field, model, user, signal }: ChoicesOf & { readonly signal: AbortSignal },
+  { entity, field, model, user, signal, typed }: ChoicesOf & { readonly signal: AbortSignal; readonly typed?: string },
 ): Promise<Choices | undefined> {
   const ways = waysToRead(entity, model, user);
-  const way = findOpening(entity, ways) ?? findPreview(entity, ways);
+  const ofLabels = ways.find(
+    (each) =>
+      each.kind === 'index' && entity.label !== undefined && findRead(each, {})?.range?.bounded === entity.label,
+  );
+  const way = typed === undefined ? (findOpening(entity, ways) ?? findPreview(entity, ways)) : ofLabels;
   const columns = [field, entity.label ?? field].filter((name) => way?.available.includes(name));
   if (!way || !columns.includes(field)) return undefined;
-  const query = { ...parseListQuery(new URLSearchParams()), by: way.id, columns };
+  const query = {
+    ...parseListQuery(new URLSearchParams()),
+    by: way.id,
+    columns,
+    ...(typed === undefined ? {} : { from: typed, to: typed }),
+  };
   const page = await createPageReader(api, entity, way, query)?.({ after: undefined, top: MOST_CHOICES, signal });
   if (!page) return undefined;
   const index = entity.indexes[way.id];

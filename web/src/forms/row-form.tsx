@@ -140,7 +140,7 @@ interface FieldInputProps {
 
 function FieldInput({ entity, field, text, others, problem, isChecked, onText }: FieldInputProps) {
   const id = useId();
-  const { items, isWhole } = useChoices(entity, field.name) ?? { items: [], isWhole: false };
+  const { items, isWhole } = useChoices(entity, field.name, text) ?? { items: [], isWhole: false };
   const chosen = items.find(({ value }) => value === text);
   // A value that is not among the rows stays as it is. Only a reference excludes other values.
   const isChoice = field.reference !== undefined && isWhole && (text === '' || chosen !== undefined);
@@ -195,13 +195,32 @@ function FieldInput({ entity, field, text, others, problem, isChecked, onText }:
   );
 }
 
-/** Values of a field whose rows another entity has. Undefined if there is none, or if its rows cannot be read. */
-function useChoices(entity: Entity, field: string): Choices | undefined {
+/** Typing goes on within this time, so that not each letter is a query. */
+const TYPING_MS = 200;
+
+/**
+ * Values of a field whose rows another entity has: the first ones, and those whose label begins with what is typed. Undefined if there are none,
+ * or if its rows cannot be read.
+ */
+function useChoices(entity: Entity, field: string, text: FieldText): Choices | undefined {
   const { api, model, user } = useApp();
   const source = sourceOf(entity, field, model, user);
-  const load = async (signal: AbortSignal) =>
-    source && readChoices(api, { entity: source.target, field: source.reference.by, model, user, signal });
-  return useLoaded(load, `${source?.target.name} ${source?.reference.by}`).result;
+  const read = async (signal: AbortSignal, typed?: string) =>
+    source &&
+    readChoices(api, {
+      ...{ entity: source.target, field: source.reference.by, model, user, signal },
+      ...(typed === undefined ? {} : { typed }),
+    });
+  const id = `${source?.target.name} ${source?.reference.by}`;
+  const first = useLoaded((signal) => read(signal), id).result;
+  const isKnown = first === undefined || first.isWhole || first.items.some(({ value }) => value === text);
+  const typed = typeof text === 'string' && text !== '' && !isKnown ? text : undefined;
+  const found = useLoaded(async (signal) => {
+    if (typed === undefined) return undefined;
+    await new Promise((resolve) => setTimeout(resolve, TYPING_MS));
+    return signal.aborted ? undefined : read(signal, typed);
+  }, `${id} ${typed}`).result;
+  return found && found.items.length > 0 ? { ...found, isWhole: false } : first;
 }
 
 /** Names the entity to which a field refers, and looks up the row without leaving the form. */
