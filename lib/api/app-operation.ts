@@ -3,7 +3,7 @@ import { appMistake, callApp } from '../base/app-mistake.ts';
 import { type ErrorCode, hasCode, isKnownError, RowkeyError } from '../base/errors.ts';
 import { findNotJson, MAX_BODY_DEPTH, sayNotJson } from '../base/json-value.ts';
 import { onceFor } from '../base/once.ts';
-import { parse } from '../define/codec/validation.ts';
+import { CheckFailed, parse } from '../define/codec/validation.ts';
 import type { DeclaredOperation, Operations } from '../define/define-operation.ts';
 import { describeIssues } from '../define/schema/issues.ts';
 import type { Binding, One } from './entity-types.ts';
@@ -60,7 +60,7 @@ const callsOf = new WeakMap<object, string>();
 
 /** Notes which call of a store has thrown an error. `entity` has the fields that may be named in a log. */
 export function noteThrown(error: unknown, { name, entity }: Pick<Operation<never, unknown>, 'name' | 'entity'>): void {
-  if (!hasCode(error, ...OF_GIVEN) || callsOf.has(error)) return;
+  if (!hasCode(error, ...OF_GIVEN) || error instanceof CheckFailed || callsOf.has(error)) return;
   const isDeclared = error.field !== undefined && Object.hasOwn(entity?.columns ?? {}, error.field);
   callsOf.set(error, isDeclared ? `${name}, for "${error.field}"` : name);
 }

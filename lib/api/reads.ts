@@ -21,7 +21,7 @@ import type { Total } from '../define/declaration/totals.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { closedIndexReason } from '../define/places/closed-index.ts';
 import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
-import { rolesToList, rolesToReadThrough } from '../define/places/reach.ts';
+import { rolesToList, rolesToListThrough } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type IndexPageOptions, readByCopies, readByList, readByLists } from '../engine/read/read-through-index.ts';
@@ -179,7 +179,7 @@ export function listIndex(entity: Entity, name: string): Operation<IndexInput, P
     summary: `List ${entity.name} by ${name}`,
     kind: 'read',
     entity,
-    roles: rolesToReadThrough(entity, index),
+    roles: rolesToListThrough(entity, index),
     closed: closedIndexReason(entity, name, index),
     place: ({ given }) => placeIn(entity, index, given),
     ...admitFilterOf(entity),
@@ -245,7 +245,7 @@ export const listWhole = onceFor((entity: Entity): Operation<WholeInput, WholeLi
     summary: `List all of ${entity.name}`,
     kind: 'read',
     entity,
-    roles: rolesToReadThrough(entity, index),
+    roles: rolesToListThrough(entity, index),
     ...admitFilterOf(entity),
     async run(view, { after, isKnown, ...input }) {
       const { select, where } = compileList(entity, input, available);

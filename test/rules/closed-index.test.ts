@@ -80,6 +80,23 @@ describe('an index', () => {
     expect(await warningsOf(modelOf(nobody, { steward: 'support' }))).toEqual([]);
   });
 
+  test('that is unique is read by its values, and not as a range that no rule bounds', async () => {
+    const index = { table: 'toolsbykind', partition: '{houseId}_{kind}', row: '{secret}', unique: true } as const;
+    const model = modelOf(toolsWith(interPartitionIndex(index)));
+    expect(await warningsOf(model)).toEqual([]);
+    const { ask } = await openAccessApp(import.meta.url, model);
+    const [operator, user] = [{ roles: ['operator'] }, { roles: ['user'] }];
+    expect((await ask(operator, 'POST', 'members', { houseId: 'h', userId: 'ann' })).status).toBe(201);
+    expect((await ask(user, 'GET', 'tools/by/kind/h/saw/x')).status).toBe(404);
+    expect(await ask(user, 'GET', 'tools/by/kind/h/saw')).toMatchObject({
+      status: 403,
+      body: { detail: expect.stringContaining('No role may list tools by "kind": the rules to read compare houseId') },
+    });
+    const open = modelOf(toolsWith(interPartitionIndex({ ...index, partition: '{houseId}', row: '{kind}_{secret}' })));
+    const other = await openAccessApp(import.meta.url, open);
+    expect(await other.ask(user, 'GET', 'tools/by/kind/h')).toMatchObject({ status: 200, body: { items: [] } });
+  });
+
   test('by restricted fields is told of', async () => {
     const access = { read: ['user'], write: ['operator'], restricted: { kind: ['operator'] } };
     expect(await warningsOf(modelOf(toolsWith(interPartitionIndex(place), access)))).toEqual([

@@ -180,10 +180,13 @@ export function failedChecks(entity: Entity, values: Values): string[] {
   });
 }
 
+/** Also an operation of the app tells its caller of it: the message is a constant, and the check is there for what callers send. */
+export class CheckFailed extends RowkeyError {}
+
 /** Throws `invalid-input` for values that fail a check of the declaration, and `wrong-operation` for a mistake of its function. */
 export function checkTogether(entity: Entity, values: Values): void {
   const failed = failedChecks(entity, values);
-  if (failed.length > 0) throw new RowkeyError('invalid-input', `The entity is not valid: ${failed.join('; ')}.`);
+  if (failed.length > 0) throw new CheckFailed('invalid-input', `The entity is not valid: ${failed.join('; ')}.`);
 }
 
 /** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */

@@ -2,14 +2,14 @@ import { hasTerms } from '../declaration/access.ts';
 import type { Entity } from '../declaration/entity.ts';
 import type { Index } from '../declaration/indexes.ts';
 import { copiedFields, isOfMany } from './index-range.ts';
-import { rolesToList, rolesToReadThrough } from './reach.ts';
+import { rolesToList, rolesToListThrough } from './reach.ts';
 import { rolesToReadIndex, withoutSteward } from './readers.ts';
 import { fieldsOfUser, userListOf } from './user-rows.ts';
 
 /** Says why no role but the steward may list an index and what to change; undefined if one may. The app itself always may. */
 export function closedIndexReason(entity: Entity, name: string, index: Index): string | undefined {
   const { steward } = entity.access;
-  if (!isOfMany(entity, index) || ofUsers(entity, rolesToReadThrough(entity, index)).length > 0) return undefined;
+  if (ofUsers(entity, rolesToListThrough(entity, index)).length > 0) return undefined;
   const nobody = steward === undefined ? 'No role' : `No role but ${steward}`;
   return `${nobody} may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
 }
@@ -36,7 +36,7 @@ function reasonOf(entity: Entity, index: Index): string {
 /** The lists that a role may read. */
 function openLists(entity: Entity): string {
   const open = Object.entries(entity.indexes)
-    .filter(([, index]) => isOfMany(entity, index) && ofUsers(entity, rolesToReadThrough(entity, index)).length > 0)
+    .filter(([, index]) => isOfMany(entity, index) && ofUsers(entity, rolesToListThrough(entity, index)).length > 0)
     .map(([name]) => `by ${name}`);
   const { fields } = entity.partition;
   const own =
@@ -53,7 +53,8 @@ export function closedIndexReasons(entities: readonly Entity[]): string[] {
     .filter((entity) => ofUsers(entity, entity.access.read).length > 0)
     .flatMap((entity) =>
       Object.entries(entity.indexes).flatMap(([name, index]) =>
-        listsUsers(entity, name) ? [] : (closedIndexReason(entity, name, index) ?? []),
+        // A unique index is read by its values, whatever the rules.
+        listsUsers(entity, name) || !isOfMany(entity, index) ? [] : (closedIndexReason(entity, name, index) ?? []),
       ),
     );
 }

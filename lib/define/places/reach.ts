@@ -55,9 +55,16 @@ export function rolesToList(entity: Entity, index?: Index): string[] {
 
 /** The roles that may read through an index, which also reveals its fields. */
 export function rolesToReadThrough(entity: Entity, index: Index): string[] {
+  if (isOfMany(entity, index)) return rolesToListThrough(entity, index);
   const roles = rolesToReadIndex(entity, index);
-  if (!entity.access.rules) return roles;
-  const open = isOfMany(entity, index) ? rolesToList(entity, index) : rolesTo(entity, 'read');
+  const open = entity.access.rules ? rolesTo(entity, 'read') : roles;
+  return roles.filter((role) => open.includes(role));
+}
+
+/** The roles that may read a range of an index: also of a unique one, of which each value is one entity. */
+export function rolesToListThrough(entity: Entity, index: Index): string[] {
+  const roles = rolesToReadIndex(entity, index);
+  const open = entity.access.rules ? rolesToList(entity, index) : roles;
   return roles.filter((role) => open.includes(role));
 }
 

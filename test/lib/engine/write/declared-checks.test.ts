@@ -1,6 +1,13 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, defineModel, defineUnion, interPartitionIndex, type Values } from '../../../../lib/index.ts';
+import {
+  defineEntity,
+  defineModel,
+  defineOperation,
+  defineUnion,
+  interPartitionIndex,
+  type Values,
+} from '../../../../lib/index.ts';
 import { httpClient } from '../../../../local/walk/known-messages.ts';
 import { PNG } from '../../../../local/walk/png.ts';
 import { createQueueWorker } from '../../../../local/walk/queue-worker.ts';
@@ -368,4 +375,30 @@ test('rows that clients write have no checks', () => {
   expect(() =>
     defineModel({ roles: ['user', 'operator'], operatorRole: 'operator', entities: [owned, hosts] }),
   ).toThrow(/where no checks run. Remove checks, or grant only r/);
+});
+
+test('a check that fails in an operation of the app is told to the caller of the operation', async () => {
+  const book = defineOperation('book', {
+    summary: 'Book a room',
+    kind: 'write',
+    roles: ['user'],
+    input: z.object({ from: z.string(), to: z.string() }),
+    output: z.object({}),
+  });
+  const withBooking = defineModel({
+    roles: ['user', 'writer'],
+    operatorRole: 'writer',
+    entities: [bookings],
+    operations: [book],
+  });
+  const { ask } = await openAccessApp(import.meta.url, withBooking, {
+    operations: {
+      async book({ input, unlimited }) {
+        await unlimited.bookings.create({ room: 'r', id: '1', ...input });
+        return {};
+      },
+    },
+  });
+  const { status, body } = await ask({ roles: ['user'] }, 'POST', 'book', { from: '2', to: '1' });
+  expect([status, body.code, body.detail]).toEqual([400, 'invalid-input', `The entity is not valid: ${MESSAGE}.`]);
 });
