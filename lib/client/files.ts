@@ -62,6 +62,7 @@ export async function putFile(
   const { pathOf } = calls.core.tools;
   calls.core.forget(pathOf(entity, key));
   const { text } = await send(calls, pathOf(entity, key, field), file, options);
+  forgetEtag(calls, pathOf(entity, key));
   return text === '' ? undefined : JSON.parse(text);
 }
 
@@ -100,4 +101,10 @@ export async function deleteFile(
   core.forget(pathOf(entity, key));
   const headers = { 'if-match': ifMatch, 'if-none-match': ifNoneMatch };
   await send({ method: 'DELETE', path: pathOf(entity, key, field), headers, signal });
+  forgetEtag({ core }, pathOf(entity, key));
+}
+
+/** The file is part of the entity, whose ETag has changed by this client itself: its next change is no conflict. */
+function forgetEtag({ core }: Pick<EntityCalls, 'core'>, path: string): void {
+  core.noteEtag(path, null);
 }

@@ -422,6 +422,21 @@ test('a file is sent in blocks of more than 4 MiB, with which storage is faster'
   expect(blocks).toEqual([8_388_608, 8_388_608, size - 2 * 8_388_608]);
 });
 
+test('a change of a file is no conflict of the next change of its entity', async () => {
+  const stored = () => json({ type: 'image/png', bytes: 1 });
+  const [done, gone] = [found('"9"'), new Response(null, { status: 204 })];
+  const { client, sent } = clientOf([found('"1"'), stored(), done, found('"2"'), gone, found('"10"')]);
+  const { photo } = client.employees.files;
+  await client.employees.get(KEY);
+  await photo.put(KEY, new Blob(['x'], { type: 'image/png' }), { ifMatch: '"f"' });
+  await client.employees.update(KEY, { phone: '1' });
+  await client.employees.get(KEY);
+  await photo.delete(KEY);
+  await client.employees.update(KEY, { phone: '2' });
+  const updates = sent.filter(({ method }) => method === 'PATCH');
+  expect(updates.map(({ headers }) => headers['if-match'])).toEqual([undefined, undefined]);
+});
+
 describe('parts of an entity', () => {
   test('have a place of their own in the cache, and the ETag of the entity for writes', async () => {
     const { client, sent } = clientOf([
