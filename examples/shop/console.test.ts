@@ -36,6 +36,8 @@ test('says where a row without a field of an index is not listed', async () => {
   const row = await open(`#/entities/orders/rows/${customerId}/1`, 'hr');
   await openPart(row, 'Where it is stored');
   await row.getByText('The row is not in the index latest (no placedAt).').waitFor();
+  // A reference has the label of the row to which it leads.
+  await row.getByRole('link', { name: `Totals Ltd · ${customerId}` }).waitFor();
   await lookAt(row, 'row-not-in-an-index');
   await row.goto(new URL(`/console/#/entities/orders/rows/${customerId}/3`, product.url).href);
   await openPart(row, 'Where it is stored');

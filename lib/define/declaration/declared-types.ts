@@ -125,19 +125,21 @@ type Rules<Given, Field extends string, Written extends string> = {
       ? CheckedParts<Given[Option], Exclude<Field, ListOf<Given, 'encrypted'>>>
       : Option extends 'derived' | 'counts'
         ? CheckedNames<Given[Option], Written>
-        : Option extends 'references' | 'defaults' | 'ofUser'
+        : Option extends 'references' | 'defaults'
           ? CheckedNames<Given[Option], Field>
-          : Option extends 'denormalized'
-            ? CheckedCopies<Given[Option], Field, Written>
-            : Option extends 'archive'
-              ? CheckedArchive<Given[Option], Field | NamesOf<Given, 'attachments'>>
-              : Option extends 'access'
-                ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
-                : Option extends keyof OptionsWith<'namesIndex'>
-                  ? WithIndex<Given[Option], IndexNameOf<Given>>
-                  : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
-                    ? Given[Option]
-                    : NotAnOption<Option>;
+          : Option extends 'ofUser'
+            ? CheckedNames<Given[Option], Field>
+            : Option extends 'denormalized'
+              ? CheckedCopies<Given[Option], Field, Written>
+              : Option extends 'archive'
+                ? CheckedArchive<Given[Option], Field | NamesOf<Given, 'attachments'>>
+                : Option extends 'access'
+                  ? CheckedAccess<Given[Option], Field | NamesOf<Given, 'attachments'>, IndexNameOf<Given>>
+                  : Option extends keyof OptionsWith<'namesIndex'>
+                    ? WithIndex<Given[Option], IndexNameOf<Given>>
+                    : Option extends keyof Declaration | 'kinds' | 'slots' | 'span'
+                      ? Given[Option]
+                      : NotAnOption<Option>;
 };
 
 /** The declaration, if it keeps the rules. A conditional type, because an intersection would hide the sentences. */
