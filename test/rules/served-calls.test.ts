@@ -45,7 +45,27 @@ const letters = defineEntity('letters', {
   key: { partition: '{box}', row: 'letter_{letterId}' },
   access: { read: [{ role: 'user', where: { to: subject() }, lists: 'none' }], write: ['operator'] },
 });
-const common = { roles: ['user', 'operator'], operatorRole: 'operator', entities: [members, tools, letters] } as const;
+/** A role has two ways to a row, of which no list has both. */
+const loans = defineEntity('loans', {
+  schema: z.object({ houseId: z.string(), loanId: z.string(), borrowerId: z.string() }),
+  table: 'loans',
+  key: { partition: '{houseId}', row: 'loan_{loanId}' },
+  indexes: {
+    borrowerId: interPartitionIndex({ table: 'loansbyborrower', partition: '{borrowerId}', row: '{houseId}_{loanId}' }),
+  },
+  access: {
+    read: [
+      { role: 'user', where: { houseId: memberOf(members, 'houseId') } },
+      { role: 'user', where: { borrowerId: subject() } },
+    ],
+    write: ['operator'],
+  },
+});
+const common = {
+  roles: ['user', 'operator'],
+  operatorRole: 'operator',
+  entities: [members, tools, letters, loans],
+} as const;
 const model = defineModel(common);
 const withSteward = defineModel({ ...common, steward: 'operator' });
 
@@ -60,6 +80,9 @@ test('a list that no rule opens is a sentence in the type of the client', () => 
   expectTypeOf<Tools['mine']>().toBeFunction();
   type Letters = Client<Of<typeof model>>['letters'];
   expectTypeOf<Letters['mine']>().toEqualTypeOf<'No rule names the partitions of the letters of a caller'>();
+  type Loans = Client<Of<typeof model>>['loans'];
+  expectTypeOf<Loans['mine']>().toEqualTypeOf<'No rule names the partitions of the loans of a caller'>();
+  expectTypeOf<Loans['by']['borrowerId']>().toBeFunction();
   expectTypeOf<Client<Of<typeof model>>['members']['by']['userId']>().toBeFunction();
   type Stewards = Client<Of<typeof withSteward>>['tools'];
   expectTypeOf<Stewards['by']['ownerId']>().toBeFunction();
@@ -71,5 +94,6 @@ test('the API serves the same lists', async () => {
   const statuses = async (...paths: string[]) =>
     Promise.all(paths.map(async (path) => (await ask(user, 'GET', path)).status));
   expect(await statuses('tools', 'tools/by/kind/saw', 'tools/by/near/h/saw')).toEqual([200, 200, 200]);
-  expect(await statuses('tools/by/ownerId/ann', 'letters')).toEqual([403, 405]);
+  expect(await statuses('tools/by/ownerId/ann', 'letters', 'loans')).toEqual([403, 405, 405]);
+  expect(await statuses('loans/by/borrowerId/ann')).toEqual([200]);
 });

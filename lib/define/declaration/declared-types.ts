@@ -203,8 +203,9 @@ type Compared<Given> =
   ReadBy<Given> extends infer One
     ? One extends { readonly lists: 'none' }
       ? never
-      : One extends { readonly where: infer Terms }
+      : One extends { readonly role: infer Role; readonly where: infer Terms }
         ? {
+            readonly role: Role;
             readonly fields: keyof Terms & string;
             readonly isFiltered: One extends { readonly lists: 'filtered' } ? true : false;
           }
@@ -220,17 +221,22 @@ type KeyPartition<Given> = Of<Of<Given, 'key'>, 'partition'>;
 type AnyPartition<Given> =
   | KeyPartition<Given>
   | { [Name in keyof IndexesOf<Given>]: PartitionOf<IndexesOf<Given>[Name]> }[keyof IndexesOf<Given>];
-type IsListedAsMine<Given, One = Compared<Given>> = true extends (
-  One extends { readonly fields: infer Named }
-    ? AnyPartition<Given> extends infer Template
-      ? Template extends string
-        ? IsWithin<FieldsOf<Template>, Named>
-        : never
+/** True if one of the partitions is named by every alternative of a role. */
+type IsListedAsMine<Given> = true extends (
+  AnyPartition<Given> extends infer Template
+    ? Template extends string
+      ? NamedByRole<Compared<Given>, FieldsOf<Template>>
       : never
     : never
 )
   ? true
   : false;
+type NamedByRole<One, Fields, All = One> = One extends { readonly role: infer Role }
+  ? false extends NamedByEach<Extract<All, { readonly role: Role }>, Fields>
+    ? false
+    : true
+  : never;
+type NamedByEach<One, Fields> = One extends { readonly fields: infer Named } ? IsWithin<Fields, Named> : never;
 
 /** True for each alternative that bounds a list with these templates. */
 type Bounds<One, Partition, Row> = One extends { readonly fields: infer Named; readonly isFiltered: infer IsFiltered }
