@@ -67,9 +67,11 @@ export function createHistory(): History {
     const condition = required === undefined ? '' : ` if it is ${nameState(required)}`;
     const text = `${nth}. ${change} ${JSON.stringify(values)}${condition}: ${code}${outcome.sent > 1 ? `, sent ${outcome.sent} times` : ''}`;
     const operations: KeyOperation[] = [];
+    // The search for an order applies an operation thousands of times.
+    const projected = project(entity, values);
     const apply = (state: State) =>
       required === undefined || state === 'any' || nameState(state) === nameState(required)
-        ? effectOf(entity, change, values, state)
+        ? effectOf(change, { values, projected }, state)
         : undefined;
     noteVersion(entity, id, outcome);
     if (code === 'ok') operations.push({ nth, begun, ended, isOptional: false, apply, text });
@@ -107,7 +109,8 @@ export function createHistory(): History {
     const text = `${nth}. ${what}: ${JSON.stringify(values)}`;
     // A list leaves out large fields.
     const hidden = what === 'list' ? entity.large : [];
-    const shown = (state: State) => nameState(typeof state === 'object' ? baseValues.omit(state, hidden) : state);
+    const shown = (state: State) =>
+      nameState(typeof state === 'object' && hidden.length > 0 ? baseValues.omit(state, hidden) : state);
     const apply = (state: State): { readonly state: State } | undefined => {
       if (state === 'any') return { state: found && hidden.length > 0 ? state : (found ?? 'none') };
       const agrees = found ? shown(state) === shown(found) : state === 'none';
@@ -255,19 +258,23 @@ function project(entity: Entity, values: Values): Values {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined && value !== null));
 }
 
-function effectOf(entity: Entity, change: Change, values: Values, state: State): { readonly state: State } | undefined {
+function effectOf(
+  change: Change,
+  { values, projected }: { readonly values: Values; readonly projected: Values },
+  state: State,
+): { readonly state: State } | undefined {
   switch (change) {
     case 'create':
-      return state === 'none' || state === 'any' ? { state: project(entity, values) } : undefined;
+      return state === 'none' || state === 'any' ? { state: projected } : undefined;
     case 'put':
-      return { state: project(entity, values) };
+      return { state: projected };
     case 'delete':
       return { state: 'none' };
     case 'update': {
       if (state === 'any') return { state };
       if (state === 'none') return undefined;
       const kept = Object.entries(state).filter(([field]) => !(field in values));
-      return { state: { ...Object.fromEntries(kept), ...project(entity, values) } };
+      return { state: { ...Object.fromEntries(kept), ...projected } };
     }
   }
 }
@@ -282,8 +289,11 @@ function rejection(entity: Entity, change: Change, code: string, state: State): 
   return { state };
 }
 
+const named = new WeakMap<Values, string>();
 function nameState(state: State): string {
-  return typeof state === 'string'
-    ? state
-    : JSON.stringify(Object.entries(state).sort(([one], [other]) => (one < other ? -1 : 1)));
+  if (typeof state === 'string') return state;
+  const name =
+    named.get(state) ?? JSON.stringify(Object.entries(state).sort(([one], [other]) => (one < other ? -1 : 1)));
+  named.set(state, name);
+  return name;
 }

@@ -6,6 +6,7 @@ export const SITUATIONS: readonly string[] = [
   ...['lost', 'replyLost', 'late', 'held', 'slow', 'throttled', 'failed'].map((fate) => `request ${fate}`),
   ...TRAP_REQUESTS.map((request) => `trap at: ${request}`),
   ...TRAP_ENDS.map((end) => `trap: ${end}`),
+  'trap after another',
   'request right behind another',
   'request right behind an operator',
   'process killed',

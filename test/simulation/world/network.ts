@@ -59,6 +59,8 @@ interface SetTrap extends Trap {
   readonly table: string;
   /** True for the requests at which it may close. */
   readonly isOf: (process: VirtualProcess, chance: Chance) => boolean;
+  /** True if an earlier one has set it. */
+  readonly isAnother?: boolean;
   left: number;
   readonly until: number;
   readonly close: () => void;
@@ -289,10 +291,11 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
       if (trap.then) {
         const isOf = (by: VirtualProcess, operation: Chance) =>
           trap.request === 'receive message' ? by === process : operation === chance;
-        traps.push({ ...open(trap.then, trap.table, trap.forMs), isOf, close: () => undefined });
+        traps.push({ ...open(trap.then, trap.table, trap.forMs), isOf, isAnother: true, close: () => undefined });
       }
       notice(`trap at: ${trap.request}`);
       notice(`trap: ${trap.end}`);
+      if (trap.isAnother) notice('trap after another');
       // What others do then begins when the process has stopped.
       if (!trap.end.endsWith('after')) trap.close();
       return trap;
