@@ -38,6 +38,21 @@ test('opens each entity with the rows that the rules let the caller read, and ne
   expect(await operator.getByRole('alert').count()).toBe(0);
 });
 
+test('opens an entity by the index of the caller, if the rules name the caller and no list of all rows', async () => {
+  const page = await open('#/entities/expenses', 'user', ann);
+  await page.route('**/api/model', async (route) => {
+    const { entities, ...rest } = await (await route.fetch()).json();
+    const { access } = entities.expenses;
+    const [rule] = access.rules.read;
+    access.mine = undefined;
+    access.rules.read = [{ ...rule, terms: ['paidBy is the caller'] }];
+    await route.fulfill({ json: { ...rest, entities } });
+  });
+  await page.reload();
+  await page.getByText(/^3 rows · /).waitFor();
+  expect(await page.getByRole('textbox', { name: 'paidBy', exact: true }).inputValue()).toBe(ann);
+});
+
 test('says calmly that the rules do not open a list', async () => {
   const page = await open('#/entities/expenses', 'user', ann);
   // As the API responds if the memberships of a caller are too many.

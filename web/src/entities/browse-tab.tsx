@@ -13,7 +13,7 @@ import { createPageReader } from './read-page.ts';
 import { RowList } from './row-list.tsx';
 import { StartReading } from './start-reading.tsx';
 import { useRows } from './use-rows.ts';
-import { findOpening, listedFields, type Way, waysToRead } from './ways.ts';
+import { findOpening, findOwn, listedFields, type Way, waysToRead } from './ways.ts';
 
 /** Reads a partition, or through an index, and lists the rows as the user scrolls. */
 export function BrowseTab({ entity, address }: { readonly entity: Entity; readonly address: Address }) {
@@ -22,12 +22,19 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
   const asked = parseListQuery(address.query);
   const isOpened = address.query.size === 0;
   // An address that asks for nothing shows all rows, if a page of them takes one query.
-  const found = (isOpened ? findOpening(entity, ways) : undefined) ?? ways.find(({ id }) => id === asked.by);
+  const opening = isOpened ? findOpening(entity, ways) : undefined;
+  const own = isOpened && !opening ? findOwn(entity, ways, user) : undefined;
+  const found = opening ?? own?.way ?? ways.find(({ id }) => id === asked.by);
   const way = found ?? ways[0];
   const isUnknownWay = asked.by !== '' && !found;
   const isColumn = (field: string) => way?.available.includes(field) ?? false;
   const unknownColumns = asked.columns.filter((field) => !isColumn(field));
-  const query = { ...asked, by: found?.id ?? '', columns: asked.columns.filter(isColumn) };
+  const query = {
+    ...asked,
+    by: found?.id ?? '',
+    given: own?.given ?? asked.given,
+    columns: asked.columns.filter(isColumn),
+  };
   // Another read than the one that was asked for could be taken for it.
   const isUnknown = isUnknownWay || asked.unknownFilters.length > 0;
   const readPage = way && !isUnknown ? createPageReader(api, entity, way, query) : undefined;

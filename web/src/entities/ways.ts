@@ -119,6 +119,16 @@ export function findOpening({ key, indexes }: Entity, ways: readonly Way[]): Way
   );
 }
 
+/** A way of which the rules give the only value: the subject of the caller. Undefined if there is none. */
+export function findOwn(entity: Entity, ways: readonly Way[], user: Roles & { readonly subject: string }) {
+  const mine = entity.access.rules.read.filter(({ role }) => user.roles.includes(role));
+  const isCaller = (field: string) => mine.some(({ terms }) => terms.includes(`${field} is the caller`));
+  const way = ways.find(({ kind, fields: [field, ...others] }) => {
+    return (kind === 'partition' || kind === 'index') && field !== undefined && others.length === 0 && isCaller(field);
+  });
+  return way && user.subject !== '' ? { way, given: { [way.fields[0] ?? '']: user.subject } } : undefined;
+}
+
 /** True if each bucket takes a query: `{code%8}`. */
 function isSpread(partition: TemplateDescription | undefined): boolean {
   return countBuckets(partition) > 1;
