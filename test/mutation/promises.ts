@@ -360,7 +360,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A range is read from the beginning of its partition',
-    recommendations: ['c-density', 'g-range-queries', 'p-filter-row'],
+    recommendations: ['c-density', 'g-range-queries', 'p-filter-row', 'c-partition-queries'],
     file: 'lib/storage/rows.ts',
     edits: [
       [
@@ -472,7 +472,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A hold is not extended',
-    recommendations: ['p-evt-hidden', 'c-queue-update'],
+    recommendations: ['p-evt-hidden', 'c-queue-update', 'p-evt-workers'],
     file: 'lib/engine/reconcile/hold.ts',
     edits: [['if (now() >= hiddenAt + renewAfterMs) {', 'if (hiddenAt < 0) {']],
     test: [
@@ -561,7 +561,15 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A transaction changes neither copies nor lists',
-    recommendations: ['g-egt', 'p-intra-egt', 'p-list-egt', 'p-list-change', 'i-transaction'],
+    recommendations: [
+      'g-egt',
+      'p-intra-egt',
+      'p-list-egt',
+      'p-list-change',
+      'i-transaction',
+      'g-partition-scope',
+      'd-table-egt',
+    ],
     file: 'lib/engine/write/plan.ts',
     edits: [['    planProjections(projections, changes, draft);\n', '']],
     test: [
@@ -572,7 +580,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A writer names no index entries',
-    recommendations: ['g-consistency', 'p-evt-queue'],
+    recommendations: ['g-consistency', 'p-evt-queue', 'd-no-cross-transactions'],
     file: 'lib/engine/write/follow-up.ts',
     edits: [
       [
@@ -958,7 +966,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'All slots are in the first account',
-    recommendations: ['d-more-accounts', 'd-next-level', 'c-many-accounts'],
+    recommendations: ['d-more-accounts', 'd-next-level', 'c-many-accounts', 's-virtual'],
     file: 'lib/storage/slot-row.ts',
     edits: [
       [
@@ -1095,7 +1103,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A series has one row',
-    recommendations: ['p-series-too-long', 'p-wide-series'],
+    recommendations: ['p-series-too-long', 'p-wide-series', 'd-vertical-contention'],
     file: 'lib/features/data-series/data-series.ts',
     edits: [['  return Math.floor((slot - first) / perRow);', '  return Math.floor((slot - first) / perRow) * 0;']],
     test: [
@@ -1175,6 +1183,8 @@ export const PROMISES: readonly Cut[] = [
       'm-place',
       'g-cost-duplicate',
       'd-locate',
+      'c-denormalize',
+      'd-table-index',
     ],
     file: 'lib/engine/write/follow-up.ts',
     edits: [
@@ -1263,7 +1273,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'Children are read one by one',
-    recommendations: ['p-compound-one-query'],
+    recommendations: ['p-compound-one-query', 'g-partition-by-owner', 's-together', 'd-few-partitions'],
     file: 'lib/engine/read/retrieve.ts',
     edits: [
       ['const beginning = isBeside ? await readRange', "const beginning = isBeside && row === '' ? await readRange"],
@@ -1482,5 +1492,454 @@ export const PROMISES: readonly Cut[] = [
     ],
     test: ['test/lib/access/own.test.ts', 'finds nothing by a former email, even while its index entry exists'],
     finds: 'promise resolved',
+  },
+  {
+    without: 'A change needs no ETag',
+    recommendations: ['g-etag'],
+    file: 'lib/define/declaration/conditions.ts',
+    edits: [['  if (ifMatch !== undefined && !isNamed(ifMatch, etag)) throw etagMismatch(etag);\n', '']],
+    test: ['test/scenarios/company-directory.test.ts', 'is replaced and patched only with its current ETag'],
+    finds: 'expected { status: 200, …(2) } to match object { status: 412',
+  },
+  {
+    without: 'A complex value is stored as its text',
+    recommendations: ['g-complex-types'],
+    file: 'lib/define/codec/entity-codec.ts',
+    edits: [["const text = type === 'Json' ? jsonText(value) : String(value);", 'const text = String(value);']],
+    test: ['test/lib/define/codec/entity-codec.test.ts', 'is read back unchanged'],
+    finds: 'Counterexample: [{"nested"',
+  },
+  {
+    without: 'A read by key asks for a range',
+    recommendations: ['g-point-queries', 'p-point', 'c-point-queries'],
+    file: 'lib/engine/read/entity-rows.ts',
+    edits: [
+      [
+        '  const reading = readRow(engine.storage, address);',
+        '  const range = { ...address, from: address.row, before: `${address.row} ` };\n  const reading = readRange(engine.storage, range).then(({ rows }) => rows[0]);',
+      ],
+    ],
+    test: ['test/scenarios/projecting.test.ts', 'are read from a blob only if they are selected'],
+    finds: "expected [ 'rows', 'blob' ] to deeply equal [ 'row', 'blob' ]",
+  },
+  {
+    without: 'An entity has no copies of the fields of another one',
+    recommendations: ['g-denormalize', 'p-denorm-copy', 'd-few-joins'],
+    file: 'lib/features/denormalization/denormalization.ts',
+    edits: [
+      [
+        '  return { ...kept, ...copiesOf(link, source) };',
+        '  return source ? kept : { ...kept, ...copiesOf(link, source) };',
+      ],
+    ],
+    test: [
+      'test/scenarios/company-directory.test.ts',
+      'has the name and email of its manager, and follows their changes',
+    ],
+    finds: '-     "managerName": "May',
+  },
+  {
+    without: 'A key has the first of its fields alone',
+    recommendations: ['g-compound-keys', 'd-table-many-keys', 'i-composite'],
+    file: 'lib/define/keys/key-template.ts',
+    edits: [
+      [
+        '  for (const part of template.parts) key += encodeField',
+        '  for (const part of template.parts.slice(0, 1)) key += encodeField',
+      ],
+    ],
+    test: ['test/lib/define/keys/key-template.test.ts', 'parses every text that it built a key from'],
+    finds: 'Property failed after',
+  },
+  {
+    without: 'A range asks for all properties',
+    recommendations: ['g-projection', 'p-project', 'c-projection'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [
+      [
+        'return { wanted, read, select: read && storedNames(entity, read) };',
+        'return { wanted, read, select: undefined };',
+      ],
+    ],
+    test: [
+      'test/scenarios/explaining.test.ts',
+      'a range and included children ask storage for the selected fields only',
+    ],
+    finds: "expected [ 'everything' ] to deeply equal",
+  },
+  {
+    without: 'Included children come with all properties',
+    recommendations: ['p-compound-select'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [
+      [
+        'const read = isWhole ? undefined : [...new Set(stored)];',
+        'const read = isWhole || stored.length > 0 ? undefined : [];',
+      ],
+    ],
+    test: [
+      'test/scenarios/explaining.test.ts',
+      'a range and included children ask storage for the selected fields only',
+    ],
+    finds: "expected [ 'everything' ] to include 'year'",
+  },
+  {
+    without: 'A partition is not filtered',
+    recommendations: ['g-partition-scans'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [
+      ['          ...rowFilterOf(entity, where),\n          ...common', '          ...common'],
+      ['matches(where, values) && !hasExpired(entity, values, now())', '!hasExpired(entity, values, now())'],
+    ],
+    test: ['test/scenarios/retrieving.test.ts', 'compares any property of a partition, of any type'],
+    finds: 'expected [ …(2) ] to deeply equal [ { department:',
+  },
+  {
+    without: 'The app alone filters a partition',
+    recommendations: ['c-filter'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [['          ...rowFilterOf(entity, where),\n          ...common', '          ...common']],
+    test: ['test/scenarios/explaining.test.ts', 'a range sends its filter to storage'],
+    finds: '+     "filter": "PartitionKey eq \'Projected\' and RowKey ge',
+  },
+  {
+    without: 'A range combines row keys by "or"',
+    recommendations: ['g-no-or'],
+    file: 'lib/storage/rows.ts',
+    edits: [
+      [
+        '  if (before !== undefined) conditions.push(`RowKey lt ${literal(before)}`);\n  const filter',
+        '  if (before !== undefined)\n    conditions.push(`RowKey lt ${literal(before)}`, `(RowKey eq ${literal(from)} or RowKey gt ${literal(from)})`);\n  const filter',
+      ],
+    ],
+    test: [
+      'test/protocol/compound-key.test.ts',
+      'are read without the rows between them, and without an "or" of row keys',
+    ],
+    finds: 'not to match /RowKey le',
+  },
+  {
+    without: 'The key of a parent does not lead to its children',
+    recommendations: ['g-11-implicit', 'p-compound-child'],
+    file: 'lib/define/keys/key-template.ts',
+    edits: [["key.slice(last).replaceAll('_', escapeCharacter)", 'key.slice(last)']],
+    test: [
+      'test/protocol/compound-key.test.ts',
+      'are found whatever characters the project id has, without those of another project',
+    ],
+    finds: '+   "tasks": [],',
+  },
+  {
+    without: 'An entity is replaced without its ETag',
+    recommendations: ['p-concurrency'],
+    file: 'lib/engine/write/plan.ts',
+    edits: [
+      [
+        "    : { kind: 'replace', row, properties, etag: before.etag };\n}\n\n/** The write of a row",
+        "    : { kind: 'replace', row, properties, etag: '*' };\n}\n\n/** The write of a row",
+      ],
+    ],
+    test: [
+      'test/lib/engine/write/plan.test.ts',
+      'of several changes in a partition updates copies and lists in one transaction',
+    ],
+    finds: 'Property failed after',
+  },
+  {
+    without: 'An entity group transaction is not counted',
+    recommendations: ['g-cost-transactions', 'i-storage-cost'],
+    file: 'lib/storage/cost.ts',
+    edits: [['          meter.transactions += 1;\n', '          if (named !== BATCH) meter.transactions += 1;\n']],
+    test: [
+      'test/scenarios/costing-what-the-docs-say.test.ts',
+      'a create costs the transactions that docs/http.md states',
+    ],
+    finds: '+   "employees": 9,',
+  },
+  {
+    without: 'A move leaves the entity where it was',
+    recommendations: ['g-1n-move'],
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [['      if (!Leaving) await tryCommit(engine, [leave(source)]);', '      if (!Leaving) return undefined;']],
+    test: [
+      'test/protocol/archiving-and-moving.test.ts',
+      'is done once, however the two deliveries interleave, and keeps later writes',
+    ],
+    finds: '"department": "Here"',
+  },
+  {
+    without: 'A kind may have any fields',
+    recommendations: ['g-inheritance'],
+    file: 'lib/define/inheritance.ts',
+    edits: [
+      [
+        'z.strictObject({ ...schema.shape, ...shape, kind: z.literal(kind) })',
+        'z.looseObject({ ...schema.shape, kind: z.literal(kind) })',
+      ],
+    ],
+    test: ['test/scenarios/kinds-and-versions.test.ts', 'are rejected with %s'],
+    finds: 'expected { status: 201, …(2) } to match object { status: 400',
+  },
+  {
+    without: 'A row does not name its type',
+    recommendations: ['p-type-property'],
+    file: 'lib/define/codec/entity-codec.ts',
+    edits: [['...system, EntityType: entity.name, EntityVersion', '...system, EntityVersion']],
+    test: [
+      'test/scenarios/kinds-and-versions.test.ts',
+      'are written with their own fields, and read together by one query',
+    ],
+    finds: "expected [] to deeply equal [ { kind: 'customer'",
+  },
+  {
+    without: 'A row does not have its version',
+    recommendations: ['p-type-version'],
+    file: 'lib/define/codec/entity-codec.ts',
+    edits: [
+      [
+        'EntityType: entity.name, EntityVersion: entity.version };\n  checkRowSize',
+        'EntityType: entity.name };\n  checkRowSize',
+      ],
+    ],
+    test: [
+      'test/scenarios/kinds-and-versions.test.ts',
+      'is upgraded when read by key, in a range and with a projection, and when written',
+    ],
+    finds: '-   "EntityVersion": 2,',
+  },
+  {
+    without: 'A copy is read as an entity by its key',
+    recommendations: ['p-type-known'],
+    file: 'lib/engine/read/entity-rows.ts',
+    edits: [
+      ['(row.properties.EntityType === entity.name && !isCopy(row))', 'row.properties.EntityType === entity.name'],
+    ],
+    test: ['test/protocol/index-table-shapes.test.ts', 'is not read, written or deleted by its key'],
+    finds: 'promise resolved "{ …(2) }" instead of rejecting',
+  },
+  {
+    without: 'A write replaces a row of any type',
+    recommendations: ['p-type-check'],
+    file: 'lib/engine/read/entity-rows.ts',
+    edits: [['(row.properties.EntityType === entity.name && !isCopy(row))', '!isCopy(row)']],
+    test: [
+      'test/lib/engine/write/entity-batch.test.ts',
+      'rejects an item that would replace another kind of entity under the same key',
+    ],
+    finds: "expected { outcome: 'stored', …(1) } to match object { code: 'duplicate-key' }",
+  },
+  {
+    without: 'A query returns rows of one type',
+    recommendations: ['p-type-several'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [['      type: [...filters, ...further],', '      type: [...filters.slice(0, 1), ...further],']],
+    test: ['test/protocol/compound-key.test.ts', 'are read in one query, and one review by its key'],
+    finds: '+   "reviews": [],',
+  },
+  {
+    without: 'The second message of work does not say what to do',
+    recommendations: ['p-evt-restart'],
+    file: 'lib/engine/reconcile/hold.ts',
+    edits: [
+      ['sendMessage(engine.storage, queue, body, delaySeconds', 'sendMessage(engine.storage, queue, {}, delaySeconds'],
+      [
+        '  await unlessUnavailable(sendWorkOf(engine, reminder, { delaySeconds }));',
+        '  await unlessUnavailable(sendWorkOf(engine, { ...reminder, text: JSON.stringify(body) }, { delaySeconds }));',
+      ],
+    ],
+    test: [
+      'test/lib/engine/reconcile/hold.test.ts',
+      'is visible again once its reminder is, and the held message is then dropped',
+    ],
+    finds: "expected {} to match object { version: 1, intent: 'one'",
+  },
+  {
+    without: 'A list in another partition does not change',
+    recommendations: ['p-list-remote'],
+    file: 'lib/features/index-entities/index-entities.ts',
+    edits: [['  if (!changed) return true;', '  if (changed) return true;']],
+    test: ['test/protocol/keeping-indexes.test.ts', 'of one last name are all in its lists'],
+    finds: 'expected [] to have a length of 12',
+  },
+  {
+    without: 'A page of a list reads any number of entities',
+    recommendations: ['p-list-two-queries'],
+    file: 'lib/engine/read/read-through-index.ts',
+    edits: [['const MAX_LOOKUPS = 256;', 'const MAX_LOOKUPS = 25_600;']],
+    test: ['test/lib/engine/read/read-through-index.test.ts', 'ends after 256 lookups'],
+    finds: 'expected [ 300 ] to deeply equal [ 256, 44 ]',
+  },
+  {
+    without: 'A list may hold less than the keys of its members',
+    recommendations: ['p-list-holds'],
+    file: 'lib/features/index-entities/index-entities.ts',
+    edits: [['      if (missing.length > 0)', '      if (missing.length > 9)']],
+    test: ['test/lib/define/define-entity.test.ts', 'an inter-partition list without the partition of its members'],
+    finds: 'expected [Function] to throw an error',
+  },
+  {
+    without: 'The rows of a series change one after another',
+    recommendations: ['p-wide-egt'],
+    file: 'lib/features/data-series/series-counts.ts',
+    edits: [
+      [
+        '  const write = () => submit(engine.storage, { table, partition, actions });',
+        '  const write = async () => {\n    const etags = new Map<string, string>();\n    for (const action of actions)\n      for (const [row, etag] of await submit(engine.storage, { table, partition, actions: [action] })) etags.set(row, etag);\n    return etags;\n  };',
+      ],
+    ],
+    test: [
+      'test/lib/features/data-series/data-series.test.ts',
+      'is stored in two rows within the limits, which are read concurrently and changed in one transaction',
+    ],
+    finds: 'expected 2 to be 1',
+  },
+  {
+    without: 'The rows of a series are deleted one after another',
+    recommendations: ['p-wide-delete'],
+    file: 'lib/features/data-series/series-counts.ts',
+    edits: [
+      [
+        '  const write = () => submit(engine.storage, { table, partition, actions });',
+        '  const write = async () => {\n    const etags = new Map<string, string>();\n    for (const action of actions)\n      for (const [row, etag] of await submit(engine.storage, { table, partition, actions: [action] })) etags.set(row, etag);\n    return etags;\n  };',
+      ],
+    ],
+    test: [
+      'test/lib/features/data-series/data-series.test.ts',
+      'of several rows is deleted in one transaction or not at all',
+    ],
+    finds: 'expected 4 to be 3',
+  },
+  {
+    without: 'Only the first row of a series is read',
+    recommendations: ['p-wide-reads'],
+    file: 'lib/features/data-series/series-counts.ts',
+    edits: [
+      [
+        'Promise.all(addresses.map((address) => readEntityRow',
+        'Promise.all(addresses.slice(0, 1).map((address) => readEntityRow',
+      ],
+    ],
+    test: [
+      'test/lib/features/data-series/data-series.test.ts',
+      'is stored in two rows within the limits, which are read concurrently and changed in one transaction',
+    ],
+    finds: 'expected 1 to be 2',
+  },
+  {
+    without: 'The fields of a group are in the row of their entity',
+    recommendations: ['d-vertical', 'd-table-split'],
+    file: 'lib/features/vertical-split/vertical-split.ts',
+    edits: [
+      [
+        'return { own: omit(values, apartFields(entity)), further: new Map(stored) };',
+        'return { own: values, further: new Map(stored.slice(stored.length)) };',
+      ],
+    ],
+    test: [
+      'test/protocol/vertical-split.test.ts',
+      'leaves the groups out, and returns one that is asked for, in one transaction each',
+    ],
+    finds: 'to not have property "description"',
+  },
+  {
+    without: 'A range has no first row',
+    recommendations: ['p-append-spread'],
+    file: 'lib/define/keys/key-template.ts',
+    edits: [['    const value = bounds[name];', "    const value = name === 'from' ? undefined : bounds[name];"]],
+    test: ['test/scenarios/retrieving.test.ts', 'are read by the hour within the partition of one employee'],
+    finds: "expected [ '2026112007', '2026112008'",
+  },
+  {
+    without: 'A page has more entities than were asked for',
+    recommendations: ['p-tail-top'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [
+      ['const common = { partition, select, limit: top,', 'const common = { partition, select, limit: 1_000 + top,'],
+    ],
+    test: [
+      'test/scenarios/retrieving.test.ts',
+      'returns the newest first, in one transaction, and continues where it stopped',
+    ],
+    finds: "expected [ '2026-11-25T08:00:00.000Z', …(25) ] to deeply equal",
+  },
+  {
+    without: 'A page has no link to the next one',
+    recommendations: ['p-continue-pages'],
+    file: 'lib/engine/read/retrieve.ts',
+    edits: [
+      [
+        'return { rows: page, next: last && toPosition(entity, last) };',
+        'return { rows: page, next: last && undefined };',
+      ],
+    ],
+    test: ['test/scenarios/company-directory.test.ts', 'is bounded, projected and paged'],
+    finds: "expected [ '000001', '000002', '000003' ] to deeply equal",
+  },
+  {
+    without: 'A page of an index has more entities than were asked for',
+    recommendations: ['p-large-test'],
+    file: 'lib/engine/read/read-through-index.ts',
+    edits: [
+      [
+        'const limit = hasLookups ? Math.min(top, MAX_LOOKUPS) : top;',
+        'const limit = hasLookups ? MAX_LOOKUPS : 100 * top;',
+      ],
+    ],
+    test: [
+      'test/lib/engine/read/read-through-index.test.ts',
+      'a page takes as many transactions with 5,000 entities as with 100',
+    ],
+    finds: 'to deeply equal { copies: [ 1, 1, 1, 1 ]',
+  },
+  {
+    without: 'An atomic batch writes the actions that succeed',
+    recommendations: ['p-batch-deletes'],
+    file: 'lib/engine/write/entity-batch.ts',
+    edits: [['      else if (isAtomic) throw atAction(write, plan);\n', '']],
+    test: ['test/lib/engine/write/entity-batch.test.ts', 'changes nothing if one action fails, and says which'],
+    finds: 'promise resolved "[ { outcome:',
+  },
+  {
+    without: 'A replace keeps the properties that it does not send',
+    recommendations: ['p-replace'],
+    file: 'lib/storage/rows.ts',
+    edits: [
+      [
+        "  return ['update', entity, action.kind === 'merge' ? 'Merge' : 'Replace', { etag: action.etag }];",
+        "  return ['update', entity, 'Merge', { etag: action.etag }];",
+      ],
+    ],
+    test: ['test/scenarios/company-directory.test.ts', 'is replaced and patched only with its current ETag'],
+    finds: '+   "phone": "1",',
+  },
+  {
+    without: 'A signature is not that of the delegated key',
+    recommendations: ['p-sas-no-key', 'p-sas-server'],
+    file: 'lib/storage/table-sas.ts',
+    edits: [["Buffer.from(key.Value, 'base64')", "Buffer.from(key.Value, 'utf8')"]],
+    test: ['test/lib/storage/user-delegation-signer.test.ts', 'the signature equals the documented one'],
+    finds: "expected { sp: 'r', …(16) } to deeply equal { sp: 'r', …(16) }",
+  },
+  {
+    without: 'A signature allows no client to add rows',
+    recommendations: ['p-sas-offload', 'c-sas'],
+    file: 'lib/storage/table-sas.ts',
+    edits: [["          add: permissions.includes('a'),", '          add: false,']],
+    test: [
+      'test/scenarios/writing-straight-to-storage.test.ts',
+      'are added and read directly in storage, and the API lists the valid ones',
+    ],
+    finds: 'expected 403 to be 201',
+  },
+  {
+    without: 'A reference is returned in place of its entity',
+    recommendations: ['i-two-lookups', 'm-consistent'],
+    file: 'lib/engine/read/read-through-index.ts',
+    edits: [["      : index.copies === 'everything';", '      : index.copies.length > 0;']],
+    test: [
+      'test/protocol/index-table-shapes.test.ts',
+      'holds only the key, takes two lookups, and never returns stale fields',
+    ],
+    finds: "expected { city: 'London', customerId: 'C1' } to deeply equal",
   },
 ];

@@ -120,6 +120,8 @@ describe('a read', () => {
     const one = asset({ contract: 'Signed', secret: '1234' });
     await create(one);
     expect((await read(one)).values).toEqual(without(one));
+    for (const field of [...split.text, ...split.legal]) expect(await stored(one)).not.toHaveProperty(field);
+    expect(await stored(one, 'text')).toMatchObject(baseValues.pick(one, split.text));
     expect((await read(one, ['text'])).values).toEqual({ ...without(one), ...baseValues.pick(one, split.text) });
     expect(await whole(one)).toEqual(one);
     expect(await costOf(() => read(one))).toBe(1);

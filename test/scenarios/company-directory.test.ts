@@ -49,6 +49,7 @@ describe('an employee over HTTP', () => {
     expect(stale.headers.get('etag')).toBe(replaced.headers.get('etag'));
     const patched = await hr('PATCH', path, { body: { phone: null, age: 40 } });
     expect(patched.body).toEqual({ ...values, age: 40 });
+    expect((await hr('GET', path)).body).toEqual(patched.body);
     const moved = await hr('PATCH', path, { body: { department: 'Marketing' } });
     expect(moved).toMatchObject({ status: 400, body: { field: 'department' } });
     expect((await hr('DELETE', path, { headers: { 'if-match': etag } })).status).toBe(412);

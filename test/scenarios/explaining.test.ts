@@ -75,6 +75,11 @@ test('a range and included children ask storage for the selected fields only', a
   expect(ofChildren).not.toContain('rating');
 });
 
+test('a range sends its filter to storage', async () => {
+  const { body } = await hr('GET', '/api/employees/Projected?phone=1&explain=true');
+  expect(body.steps).toMatchObject([{ read: 'rows', filter: expect.stringContaining("phone eq '1'") }]);
+});
+
 test('executes concurrent requests and not the explained ones', async () => {
   const members = async (explainedFirst: boolean) => {
     const list = { index: '', table: 'employeesbylastname', partition: `Beside${explainedFirst}`, row: 'ids' };
