@@ -201,3 +201,10 @@ test('sets a field of several rows and deletes them, and says which stay as they
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await bar.getByText('1 row selected').waitFor();
 });
+
+test('the support sees the first rows of each entity', async () => {
+  const page = await open('#/entities/expenses', 'support', 'sue@contoso.com');
+  await page.getByText(/^\d rows in the table · /).waitFor();
+  await page.getByRole('cell', { name: 'Hotel' }).waitFor();
+  await lookAt(page, 'rows-of-the-support');
+});

@@ -175,6 +175,15 @@ describe('a steward', () => {
     expect((await app.ask(admin, 'POST', 'events', { day: '1', eventId: '1' })).status).toBe(201);
   });
 
+  test('reads whole tables, as nobody else but operators who may read the entity', async () => {
+    const [scan, ofUser] = [await app.ask(admin, 'GET', 'operations/scan/notes'), user('ann')];
+    expect(scan).toMatchObject({ status: 200 });
+    expect(new Set(scan.body.items.map(({ ownerId }: { ownerId: string }) => ownerId)).size).toBeGreaterThan(1);
+    expect((await app.ask(ofUser, 'GET', 'operations/scan/notes')).status).toBe(403);
+    expect((await app.ask({ roles: ['operator'] }, 'GET', 'operations/scan/notes')).status).toBe(403);
+    expect((await app.ask(admin, 'GET', 'operations/queues')).status).toBe(403);
+  });
+
   test('creates no row of another user', async () => {
     const forged = await app.ask(admin, 'POST', 'notes', { ...note('ann', 'n9') });
     expect(forged.status).toBe(403);
@@ -251,6 +260,7 @@ describe('each read of a steward', () => {
     ['GET', 'notes/by/tag/x', { ...read, table: 'notesbytag', partition: 'x', fields: ['tag'] }],
     ['GET', 'notes/totals/perTag/ann/x', { ...ofTotals, row: 't_x', fields: ['ownerId', 'tag'] }],
     ['GET', 'notes/totals/perTag/ann', { ...ofTotals, fields: ['ownerId'] }],
+    ['GET', 'operations/scan/notes', { ...read, partition: '' }],
     ['GET', 'pictures/ann/x1/photo', { ...read, entity: 'pictures', table: 'pictures', partition: 'ann', row: 'x1' }],
     ['POST', 'query', { ...read, partition: 'bob', row: 'n2' }],
   ] as const)('%s %s is in the audit log', async (method, path, expected) => {

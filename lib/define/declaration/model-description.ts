@@ -52,6 +52,7 @@ const OperationDescription = z.object({
 export const ModelDescription = z.object({
   roles: z.array(z.string()),
   operatorRole: z.string(),
+  steward: z.string().optional().describe('The role that reads all rows'),
   blocksUsers: z.literal(true).optional().describe('Set if operators may block a user'),
   erasesUsers: z.literal(true).optional().describe('Set if the data of a user can be erased'),
   entities: z.record(z.string(), EntityDescription),

@@ -35,7 +35,8 @@ export function modelRoute(model: LinkedModel): Route {
   };
 }
 
-export function describeModel({ list, operations, roles, operatorRole, blocksUsers }: LinkedModel): ModelDescription {
+export function describeModel(model: LinkedModel): ModelDescription {
+  const { list, operations, roles, operatorRole, steward, blocksUsers } = model;
   const archived = new Map(list.flatMap((entity) => (entity.archive ? [[entity.archive, entity.name]] : [])));
   const entities = withArchives(list).map((entity) => {
     const archiveOf = archived.get(entity);
@@ -47,6 +48,7 @@ export function describeModel({ list, operations, roles, operatorRole, blocksUse
   return {
     roles: [...roles],
     operatorRole,
+    ...(steward === undefined ? {} : { steward }),
     ...(blocksUsers ? { blocksUsers } : {}),
     ...(userRowsOf(list).length > 0 ? { erasesUsers: true } : {}),
     entities: Object.fromEntries(entities),

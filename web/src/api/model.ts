@@ -20,6 +20,8 @@ export interface Entity extends EntityDescription {
 export interface Model {
   readonly roles: readonly string[];
   readonly operatorRole: string;
+  /** The role that reads all rows. */
+  readonly steward?: string | undefined;
   readonly blocksUsers: boolean;
   readonly erasesUsers: boolean;
   readonly entities: ReadonlyMap<string, Entity>;
@@ -85,6 +87,11 @@ export function canListOwn(entity: Entity, caller: Roles): boolean {
 
 export function isOperator({ operatorRole }: Model, { roles }: Roles): boolean {
   return roles.includes(operatorRole);
+}
+
+/** True for a caller who may read whole tables. */
+export function mayScan(model: Model, user: Roles): boolean {
+  return isOperator(model, user) || (model.steward !== undefined && user.roles.includes(model.steward));
 }
 
 /** The fields that the caller may read, in the order of the declaration: key fields first. */

@@ -3,8 +3,8 @@ import {
   canListOwn,
   type Entity,
   hasRange,
-  isOperator,
   type Model,
+  mayScan,
   neededFields,
   type RangeDescription,
   type Roles,
@@ -87,7 +87,7 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
     ...(canListOwn(entity, user)
       ? [{ ...all, id: MINE, kind: 'mine', title: 'your rows', hint: 'all rows that the rules let you read' } as const]
       : []),
-    ...(isOperator(model, user) && canScan(entity) && readsEveryRow(entity, user)
+    ...(mayScan(model, user) && canScan(entity) && readsEveryRow(entity, user)
       ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
       : []),
   ];
