@@ -89,7 +89,7 @@ export const expenses = defineEntity('expenses', {
   },
   checks: { 'to must not be before from': ({ from, to }) => !from || !to || from <= to },
   // The others still owe, or are owed, what was paid.
-  ofUser: { paidBy: { paidBy: 'former member', title: 'Deleted' } },
+  ofUser: { paidBy: { paidBy: 'former member', title: 'Deleted', receipt: null } },
   attachments: {
     receipt: { container: 'receipts', maxBytes: 10_000_000, types: ['image/jpeg', 'image/png', 'application/pdf'] },
   },

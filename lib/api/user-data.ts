@@ -1,15 +1,17 @@
 import pMap from 'p-map';
 import { z } from 'zod';
 import { hasCode, RowkeyError } from '../base/errors.ts';
-import { pick, type Stored, type Values } from '../base/values.ts';
+import { omit, pick, type Stored, type Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 import { buildKey } from '../define/keys/key-template.ts';
 import { type UserRows, userRowsOf } from '../define/places/user-rows.ts';
+import type { Engine } from '../engine/engine.ts';
 import { noteChange } from '../engine/note-change.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import { type Page, type PageOptions, readEntity } from '../engine/read/retrieve.ts';
-import { type BatchAction, writeBatch } from '../engine/write/entity-batch.ts';
+import { writeBatch } from '../engine/write/entity-batch.ts';
+import { changeEntity } from '../engine/write/entity-store.ts';
 import { rowAddresses } from '../features/data-series/data-series.ts';
 import { deleteSeries, readSeries } from '../features/data-series/series-counts.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
@@ -223,34 +225,49 @@ function erase(
   };
 }
 
+type ErasedRow = RowkeyError | 'gone' | 'done';
+
 /** Erases rows that still have the subject when they are written. Returns what became of each. */
 async function eraseRows(
   view: View,
   place: UserRows,
   subject: string,
   keys: readonly Values[],
-): Promise<readonly (RowkeyError | 'gone' | 'done')[]> {
+): Promise<readonly ErasedRow[]> {
   const { engine } = view;
   const { entity, field, erasing } = place;
-  const each = (work: (key: Values) => Promise<RowkeyError | 'gone' | 'done' | BatchAction>) =>
+  const each = <Done>(work: (key: Values) => Promise<Done>) =>
     pMap(keys, (key) => work(key).catch(asOutcome), { concurrency: READS_CONCURRENCY });
-  if (entity.series) {
-    const outcomes = await each((key) => deleteSeries(engine, entity, key).then(() => 'done'));
-    return outcomes as (RowkeyError | 'done')[];
-  }
+  if (entity.series) return each((key) => deleteSeries(engine, entity, key).then(() => 'done' as const));
+  if (typeof erasing !== 'string') return each((key) => changeOwn(engine, place, subject, key, erasing));
   const found = await each(async (key) => {
     const own = await readOwn(view, place, subject, key, [field]);
-    if (!own) return 'gone';
-    const ifMatch = own.etag;
-    return typeof erasing === 'string' ? { delete: key, ifMatch } : { patch: { ...key, ...erasing }, ifMatch };
+    return own ? { delete: key, ifMatch: own.etag } : 'gone';
   });
-  const actions = found.filter((one): one is BatchAction => typeof one === 'object' && !(one instanceof RowkeyError));
-  const outcomes = (await writeBatch(engine, entity, actions)).values();
-  return found.map((one) => {
-    if (one === 'gone' || one === 'done' || one instanceof RowkeyError) return one;
+  const deletes = found.flatMap((one) => (one === 'gone' || one instanceof RowkeyError ? [] : one));
+  const outcomes = (await writeBatch(engine, entity, deletes)).values();
+  return found.map((one): ErasedRow => {
+    if (one === 'gone' || one instanceof RowkeyError) return one;
     const { value } = outcomes.next();
     return value instanceof RowkeyError ? value : 'done';
   });
+}
+
+/** Changes an entity, and deletes its files, if it still has the subject. */
+async function changeOwn(
+  engine: Engine,
+  { entity, field }: UserRows,
+  subject: string,
+  key: Values,
+  changes: Values,
+): Promise<'done' | 'gone'> {
+  let isOwn = false;
+  const removed = Object.keys(changes).filter((name) => changes[name] === null);
+  await changeEntity(engine, entity, key, {}, async (current) => {
+    isOwn = current[field] === subject;
+    return isOwn ? { ...omit(current, removed), ...omit(changes, removed) } : current;
+  });
+  return isOwn ? 'done' : 'gone';
 }
 
 /** One row that cannot be erased does not hold up the others. */

@@ -21,7 +21,7 @@ export const PROMISES: readonly Cut[] = [
   {
     without: 'An entry of an index that was left behind erases the row of another user',
     file: 'lib/api/user-data.ts',
-    edits: [['found?.values[field] === subject ? found : undefined', 'found']],
+    edits: [['isOwn = current[field] === subject;', 'isOwn = true;']],
     test: [
       'test/rules/erasing-users.test.ts',
       'an entry of an index that was left behind erases nothing of its present user',
@@ -31,12 +31,12 @@ export const PROMISES: readonly Cut[] = [
   {
     without: 'What is erased of a user may have changed since it was read',
     file: 'lib/api/user-data.ts',
-    edits: [['{ patch: { ...key, ...erasing }, ifMatch }', '{ patch: { ...key, ...erasing } }']],
+    edits: [['{ delete: key, ifMatch: own.etag }', '{ delete: key }']],
     test: [
       'test/rules/erasing-users.test.ts',
-      'a row that changes while it is erased stays, until the request is repeated',
+      'a row that changes while it is deleted stays, until the request is repeated',
     ],
-    finds: '"changed": 1',
+    finds: '"failed": 0',
   },
   {
     without: 'A rule may take a field for the subject that no erasure of a user finds',

@@ -2,9 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, defineSeries, interPartitionIndex, subject, total } from '../../lib/index.ts';
 import { httpClient as defaultClient } from '../../local/walk/known-messages.ts';
+import { PNG } from '../../local/walk/png.ts';
 import { createQueueWorker } from '../../local/walk/queue-worker.ts';
 import { openAccessApp } from '../access-app.ts';
-import { requestTo } from '../faulty-http-client.ts';
+import { engineWrite } from '../kit/engine.ts';
 import { storageRows } from '../kit/storage.ts';
 import { log } from '../silent-log.ts';
 
@@ -43,7 +44,8 @@ const reports = defineEntity('reports', {
     }),
   },
   totals: { words: total({ table: 'reportwords', partition: 'all', row: '{by}', sum: ['words'] }) },
-  ofUser: { by: { by: 'nobody' }, about: 'keep' },
+  attachments: { photo: { container: 'photos', types: ['image/png'], maxBytes: 10_000 } },
+  ofUser: { by: { by: 'nobody', photo: null }, about: 'keep' },
   access: {
     read: ['root'],
     write: { create: ['user', 'root'], update: ['root'], delete: ['root'] },
@@ -231,26 +233,66 @@ test('an entry of an index that was left behind erases nothing of its present us
   expect((await app.ask(root, 'GET', `reports/a/${reportId}`)).body).toMatchObject({ by: bob });
 });
 
-test('a row that changes while it is erased stays, until the request is repeated', async () => {
-  const [ann] = await storeTwo();
-  const { body } = await app.ask(root, 'GET', `reports/by/by/${encodeURIComponent(ann)}`);
-  const [{ reportId }] = body.items;
+/** Another request writes after the row was read, and before it is erased. */
+async function eraseBeside(user: string, isRead: (url: string) => boolean, write: () => Promise<unknown>) {
   let isFirst = true;
   const racing = await openAccessApp(import.meta.url, model, {
     httpClient: {
       async sendRequest(request) {
         const response = await defaultClient.sendRequest(request);
-        if (isFirst && requestTo('reports', 'GET')(request)) {
+        if (isFirst && request.method === 'GET' && isRead(request.url)) {
           isFirst = false;
-          expect((await app.ask(root, 'PATCH', `reports/a/${reportId}`, { words: 9 })).status).toBe(200);
+          await write();
         }
         return response;
       },
     },
   });
-  const done = await racing.ask(as(ann), 'DELETE', 'me/data');
-  expect(done.body).toMatchObject({ changed: 0, failed: 1, problems: [{ code: 'etag-mismatch' }] });
+  const { body } = await racing.ask(as(user), 'DELETE', 'me/data');
+  expect(isFirst).toBe(false);
+  return body;
+}
+
+test('a row that changes while it is deleted stays, until the request is repeated', async () => {
+  const [ann] = await storeTwo();
+  const path = `notes/${encodeURIComponent(ann)}/2`;
+  const done = await eraseBeside(
+    ann,
+    (url) => /\/notes\(.*note_2/.test(url),
+    () => app.ask(root, 'PATCH', path, { text: 'other' }),
+  );
+  expect(done).toMatchObject({ failed: 1, problems: [{ code: 'etag-mismatch' }] });
+  expect((await app.ask(root, 'GET', path)).body.text).toBe('other');
+  expect((await app.ask(as(ann), 'DELETE', 'me/data')).body).toMatchObject({ deleted: 1, failed: 0 });
+});
+
+test('a row that becomes that of another user while it is changed stays', async () => {
+  const [ann, bob] = await storeTwo();
+  const [{ reportId }] = (await app.ask(root, 'GET', `reports/by/by/${encodeURIComponent(ann)}`)).body.items;
+  const { reports: declared } = Object.fromEntries(model.list.map((entity) => [entity.name, entity]));
+  if (!declared) throw new Error('The model has no reports.');
+  const done = await eraseBeside(
+    ann,
+    (url) => /\/reports\(/.test(url),
+    () => engineWrite.patchEntity(app.engine, declared, { shelf: 'a', reportId }, { by: bob }),
+  );
+  expect(done).toMatchObject({ changed: 0, failed: 0 });
+  expect((await app.ask(root, 'GET', `reports/a/${reportId}`)).body.by).toBe(bob);
+});
+
+test('a file goes, and its row stays', async () => {
+  const [ann, bob] = await storeTwo();
+  const reportsOf = async (user: string) =>
+    (await app.ask(root, 'GET', `reports/by/by/${encodeURIComponent(user)}`)).body.items;
+  const paths: string[] = [];
+  for (const user of [ann, bob]) {
+    const [{ reportId }] = await reportsOf(user);
+    paths.push(`reports/a/${reportId}/photo`);
+    expect((await app.ask(root, 'PUT', String(paths.at(-1)), PNG)).status).toBe(200);
+  }
   expect((await app.ask(as(ann), 'DELETE', 'me/data')).body).toMatchObject({ changed: 1, failed: 0 });
+  const statuses = paths.map(async (path) => (await app.ask(root, 'GET', path)).status);
+  expect(await Promise.all(statuses)).toEqual([404, 200]);
 });
 
 test('a row that cannot go does not hold up the others', async () => {

@@ -41,6 +41,10 @@ function* changeErrors(entity: Entity, field: string, changes: Readonly<Record<s
   if (!Object.hasOwn(changes, field))
     yield `${what}, and leaves the subject there. Set "${field}" to another value, or to null.`;
   for (const [name, value] of Object.entries(changes)) {
+    if (Object.hasOwn(entity.attachments, name)) {
+      if (value !== null) yield `${what}, and sets "${name}", which is a file. Set it to null, which deletes the file.`;
+      continue;
+    }
     const reason = reasonNotToSet(entity, name);
     if (reason) yield `${what}, and sets "${name}", which ${reason}. Set another field, or use 'delete'.`;
     else if (!isAccepted(entity, name, value))
@@ -49,7 +53,6 @@ function* changeErrors(entity: Entity, field: string, changes: Readonly<Record<s
 }
 
 function reasonNotToSet(entity: Entity, name: string): string | undefined {
-  if (Object.hasOwn(entity.attachments, name)) return 'is a file';
   if (!Object.hasOwn(entity.columns, name)) return 'the schema does not have';
   if (entity.keyFields.includes(name)) return 'is in the key';
   if (entity.decidedFields.includes(name)) return 'callers cannot write';

@@ -37,7 +37,7 @@ const declare = (...entities: DeclaredEntity[]) =>
   defineModel({ roles: ['user', 'operator'], operatorRole: 'operator', entities });
 
 test('accepts a field whose rows a list has', () => {
-  for (const erasing of ['delete', 'keep', { ownerId: 'nobody', size: null }])
+  for (const erasing of ['delete', 'keep', { ownerId: 'nobody', size: null, photo: null }])
     expect(() => declare(things({ ownerId: erasing }))).not.toThrow();
   const key = { partition: '{ownerId}', row: '{thingId}' };
   expect(() => declare(things({ ownerId: 'delete' }, { key, indexes: {} }))).not.toThrow();
@@ -110,7 +110,7 @@ test.each([
     { encrypted: ['secret'], access: { read: ['user'], write: ['user'], restricted: { secret: ['user'] } } },
     'sets "secret", which is encrypted',
   ],
-  ['a value of a file', { ownerId: { ownerId: 'x', photo: null } }, {}, 'sets "photo", which is a file'],
+  ['a value of a file', { ownerId: { ownerId: 'x', photo: 'y' } }, {}, 'sets "photo", which is a file. Set it to null'],
   ['a value of no field', { ownerId: { ownerId: 'x', width: 1 } }, {}, 'sets "width", which the schema does not have'],
 ] as const)('rejects %s', (_, ofUser, more, message) => {
   expect(() => declare(things(ofUser, more))).toThrow(message);
