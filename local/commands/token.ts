@@ -14,7 +14,12 @@ interface Options {
 
 /** Prints a token for the running instance and nothing else: `npm run -s token -- --role hr`. */
 const program = createCommand('Prints a token for the running instance, valid for eight hours.')
-  .requiredOption('--role <roles>', 'the roles of the token, separated by commas; may be repeated', addRoles)
+  .option(
+    '--role <roles>',
+    'the roles of the token, separated by commas; may be repeated. None by default, as of a user who signs up',
+    addRoles,
+    [],
+  )
   .option('--email <address>', 'the same as --claim email=<address>')
   .option(
     '--claim <name=value>',
