@@ -5,7 +5,7 @@ import { openSession } from '../../lib/client/sign-in.ts';
 import { API, TIMERS } from '../../lib/register-functions.ts';
 import { createExecute } from '../../lib/store/app-operations.ts';
 import { createStore } from '../../lib/store/store.ts';
-import { nameRequest, traceInvocation } from '../../lib/telemetry/span.ts';
+import { inPattern, nameRequest, traceInvocation } from '../../lib/telemetry/span.ts';
 
 export type { Replacement } from '../../lib/api/entity-types.ts';
 export type { Operation } from '../../lib/api/operation.ts';
@@ -17,6 +17,7 @@ export const apiCalls = {
   createExecute,
   createStore,
   listMine,
+  inPattern,
   nameRequest,
   openSession,
   patch,

@@ -360,7 +360,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A range is read from the beginning of its partition',
-    recommendations: ['c-density', 'g-range-queries', 'p-filter-row', 'c-partition-queries'],
+    recommendations: ['c-density', 'g-range-queries', 'p-filter-row', 'c-partition-queries', 'i-contiguous'],
     file: 'lib/storage/rows.ts',
     edits: [
       [
@@ -472,7 +472,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A hold is not extended',
-    recommendations: ['p-evt-hidden', 'c-queue-update', 'p-evt-workers'],
+    recommendations: ['p-evt-hidden', 'c-queue-update', 'p-evt-workers', 'p-partition-workers'],
     file: 'lib/engine/reconcile/hold.ts',
     edits: [['if (now() >= hiddenAt + renewAfterMs) {', 'if (hiddenAt < 0) {']],
     test: [
@@ -1019,7 +1019,7 @@ export const PROMISES: readonly Cut[] = [
   },
   {
     without: 'A layer has every partition of its tables',
-    recommendations: ['d-map-list', 'd-map-range'],
+    recommendations: ['d-map-list', 'd-map-range', 's-tenant'],
     file: 'lib/storage/slots.ts',
     edits: [['const hasKeys = keys !== undefined || isRange;', 'const hasKeys = keys !== undefined && isRange;']],
     test: ['test/lib/storage/slots.test.ts', 'has the partitions of a layer: %j'],
@@ -1941,5 +1941,439 @@ export const PROMISES: readonly Cut[] = [
       'holds only the key, takes two lookups, and never returns stale fields',
     ],
     finds: "expected { city: 'London', customerId: 'C1' } to deeply equal",
+  },
+  {
+    without: 'A list is indexed by its first element alone',
+    recommendations: ['i-film-actors'],
+    file: 'lib/define/places/index-entries.ts',
+    edits: [['const all = [...new Set(list)].map(', 'const all = [...new Set(list)].slice(0, 1).map(']],
+    test: [
+      'test/protocol/index-table-shapes.test.ts',
+      'finds a film by each of its actors, with the names of the others, and follows changes of the cast',
+    ],
+    finds: "expected [ [ 'Oliver Twist', …(1) ] ] to deeply equal",
+  },
+  {
+    without: 'An index has entities that do not meet its condition',
+    recommendations: ['i-skewed'],
+    file: 'lib/define/places/index-entries.ts',
+    edits: [['() => index.when?.(values) ?? true)', '() => index.when === undefined || values !== undefined)']],
+    test: ['test/scenarios/retrieving.test.ts', 'lists only entities that meet its condition, as they change'],
+    finds: "expected [ Array(3) ] to deeply equal [ { department: 'Sparse'",
+  },
+  {
+    without: 'A write may change a key',
+    recommendations: ['s-stable'],
+    file: 'lib/engine/write/entity-write.ts',
+    edits: [['if (value === undefined || value === key[field] || normalize', 'if (value !== null || normalize']],
+    test: ['test/lib/engine/write/checks.test.ts', '%s cannot change a key'],
+    finds: "expected [ '200', …(1) ] to deeply equal [ 'invalid-input'",
+  },
+  {
+    without: 'The writer leaves no index entries to the queue',
+    recommendations: ['p-inter-eventual', 'i-eventual'],
+    file: 'lib/engine/write/announcement.ts',
+    edits: [["?.settle === 'queue' ? 'queued' : 'inline',", "?.settle === undefined ? 'queued' : 'inline',"]],
+    test: [
+      'test/protocol/settling-by-the-queue.test.ts',
+      'the writer leaves the entries of the declared indexes to the queue',
+    ],
+    finds: 'expected 10 to be 7',
+  },
+  {
+    without: 'A message is handled without its work',
+    recommendations: ['d-eventual', 'i-converge'],
+    file: 'lib/engine/reconcile/reconcile.ts',
+    edits: [
+      [
+        '      return item && reconcileEntity(work, { ...item, table }, item.indexEntries);\n    }\n    const tombstones',
+        '      return undefined;\n    }\n    const tombstones',
+      ],
+    ],
+    test: ['test/protocol/surviving-faults.test.ts', '%s: the next consumer finishes the work'],
+    finds: 'to deeply equal []',
+  },
+  {
+    without: 'A change leaves the index tables as they are',
+    recommendations: ['m-when'],
+    file: 'lib/engine/write/follow-up.ts',
+    edits: [
+      [
+        'const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : changedEntries(entity, entries);',
+        'const indexEntries = isUpgraded ? unionOfEntries(entries.former, entries.next) : [];',
+      ],
+    ],
+    test: [
+      'test/protocol/keeping-indexes.test.ts',
+      'updates its index entries when it changes, and removes them when it is deleted',
+    ],
+    finds: 'to deeply equal []',
+  },
+  {
+    without: 'A blob stays when its row refers to another one',
+    recommendations: ['p-evt-blobs', 'p-large-eventual'],
+    file: 'lib/storage/blobs.ts',
+    edits: [
+      [
+        '    await deleteBlob(storage, blob);\n  } catch',
+        "    if (blob.name === '') await deleteBlob(storage, blob);\n  } catch",
+      ],
+    ],
+    test: [
+      'test/protocol/large-entities.test.ts',
+      'moves from the row to a blob and back as it grows and shrinks, and leaves no blob behind',
+    ],
+    finds: 'to deeply equal []',
+  },
+  {
+    without: 'A blob is written again under its name',
+    recommendations: ['d-blob-atomic'],
+    file: 'lib/engine/read/text-blobs.ts',
+    edits: [
+      [
+        '${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}',
+        '${time.slice(0, 0)}${randomUUID().slice(99)}',
+      ],
+    ],
+    test: [
+      'test/protocol/large-entities.test.ts',
+      'is written, replaced, read and deleted; the entity and the blob agree',
+    ],
+    finds: 'to not match object { Object (blob) }',
+  },
+  {
+    without: 'A file is an append blob',
+    recommendations: ['d-blob-block', 'c-blob-type'],
+    file: 'lib/storage/blobs.ts',
+    edits: [
+      [
+        '    const client = to.container(container).getBlockBlobClient(name);\n    return storageCall(client.upload(bytes, bytes.byteLength, options), container);',
+        '    const client = to.container(container).getAppendBlobClient(name);\n    const { blobHTTPHeaders, metadata: ofBlob } = options;\n    const created = client.create({ blobHTTPHeaders, metadata: ofBlob });\n    return storageCall(created.then(() => client.appendBlock(bytes, bytes.byteLength)), container);',
+      ],
+    ],
+    test: [
+      'test/protocol/large-entities.test.ts',
+      'is written, replaced, read and deleted; the entity and the blob agree',
+    ],
+    finds: "expected 'AppendBlob' to be 'BlockBlob'",
+  },
+  {
+    without: 'A read of a large text also asks for its length',
+    recommendations: ['p-large-reads'],
+    file: 'lib/engine/read/text-blobs.ts',
+    edits: [
+      [
+        '  const bytes = range ? (await',
+        "  if ((await blobLength(storage, address)) === undefined) throw new BlobGone('The blob is missing.');\n  const bytes = range ? (await",
+      ],
+    ],
+    test: ['test/protocol/large-entities.test.ts', 'is read back unchanged: %s'],
+    finds: 'expected 3 to be 2',
+  },
+  {
+    without: 'A signature is valid for each blob of a container',
+    recommendations: ['d-blob-containers'],
+    file: 'lib/storage/blobs.ts',
+    edits: [['    containerName,\n    blobName: name,', '    containerName,']],
+    test: [
+      'test/protocol/large-entities.test.ts',
+      'can be written once and not read, and its signature is valid for no other blob',
+    ],
+    finds: 'expected 201 to be 403',
+  },
+  {
+    without: 'An intent may be larger than a message',
+    recommendations: ['d-queue-64k'],
+    file: 'lib/engine/write/announcement.ts',
+    edits: [['  if (Buffer.byteLength(text) > limit)', '  if (Buffer.byteLength(text) > 99 * limit)']],
+    test: [
+      'test/protocol/index-table-shapes.test.ts',
+      'is refused for a list with more elements than one message can name, and nothing is written',
+    ],
+    finds: '-   "message": "The change affects more index entries than one message can list."',
+  },
+  {
+    without: 'A large text is stored as it is',
+    recommendations: ['c-compress'],
+    file: 'lib/engine/read/text-blobs.ts',
+    edits: [
+      [
+        'const bytes = isCompressed ? await deflate(plain) : plain;',
+        'const bytes = isCompressed && plain.length === 0 ? await deflate(plain) : plain;',
+      ],
+    ],
+    test: [
+      'test/lib/features/large-entities/compressed-texts.test.ts',
+      'is a blob with Content-Encoding, is read back unchanged, and stays so when its entity is moved',
+    ],
+    finds: '-   "encoding": "br",',
+  },
+  {
+    without: 'A file is sent in blocks of 4 MiB',
+    recommendations: ['c-blob-size'],
+    file: 'lib/client/files.ts',
+    edits: [['const BLOCK_BYTES = 8_388_608;', 'const BLOCK_BYTES = 4_194_304;']],
+    test: [
+      'test/lib/client/client.test.ts',
+      'a file is sent in blocks of more than 4 MiB, with which storage is faster',
+    ],
+    finds: 'expected [ 4194304, 4194304, 4194304',
+  },
+  {
+    without: 'A file that is stored already is written again',
+    recommendations: ['c-blob-conditional'],
+    file: 'lib/features/large-entities/attachment.ts',
+    edits: [
+      [
+        'if (there && isSame(there) && (await hasBlob(there.blob))) return current;',
+        'if (there && isSame(there) && !(await hasBlob(there.blob))) return current;',
+      ],
+    ],
+    test: [
+      'test/protocol/large-entities.test.ts',
+      'takes one blob write, one read and one write of its entity, and is not written twice',
+    ],
+    finds: 'expected 10 to be 2',
+  },
+  {
+    without: 'The bytes of a blob that is copied pass through the app',
+    recommendations: ['c-blob-copy'],
+    file: 'lib/storage/blobs.ts',
+    edits: [
+      [
+        '  const copied = await readInAccount(storage, from, async (account) => {\n',
+        '  const copied = await readInAccount(storage, from, async (account) => {\n    await account.container(from.container).getBlobClient(from.name).downloadToBuffer();\n',
+      ],
+    ],
+    test: [
+      'test/protocol/large-entities.test.ts',
+      'lets storage copy files and texts; no byte of them passes through the app',
+    ],
+    finds: 'to be +0',
+  },
+  {
+    without: 'The health route asks the first account alone',
+    recommendations: ['s-manage'],
+    file: 'lib/http/routes/health-route.ts',
+    edits: [['Promise.all(accountsOf(all).map(probe)),', 'Promise.all(accountsOf(all).slice(0, 1).map(probe)),']],
+    test: [
+      'test/lib/http/routes/health-route.test.ts',
+      'names the storage account that is away, while the others respond',
+    ],
+    finds: 'to match object { status: 200, body: { …(2) } }',
+  },
+  {
+    without: 'A reference leads to its target by a second read',
+    recommendations: ['s-reference'],
+    file: 'lib/features/references/references.ts',
+    edits: [['  if (isConfirmed(entry) && !isCheck && !fields && instant.length === 0) return true;\n', '']],
+    test: ['test/protocol/referring.test.ts', 'costs one read when it is written, and none when another field changes'],
+    finds: "expected { create: 3, 'another field': 2",
+  },
+  {
+    without: 'The consistency check repairs nothing',
+    recommendations: ['d-operate', 'd-find-damage'],
+    file: 'lib/operations/verify.ts',
+    edits: [
+      [
+        "const isToRepair = repair === 'safe' ? !losesValues : repair;",
+        "const isToRepair = repair === 'safe' && !losesValues;",
+      ],
+    ],
+    test: ['test/protocol/verifying.test.ts', 'finds, reports and repairs %s'],
+    finds: "expected [ { kind: 'missing', …(5) } ] to deeply equal [ ObjectContaining{…} ]",
+  },
+  {
+    without: 'An index that is built has only what is written meanwhile',
+    recommendations: ['m-rebuild', 'd-online-index'],
+    file: 'lib/operations/verify.ts',
+    edits: [
+      [
+        "const isToRepair = repair === 'safe' ? !losesValues : repair;",
+        "const isToRepair = repair === 'safe' && !losesValues;",
+      ],
+    ],
+    test: ['test/protocol/verifying.test.ts', 'is built beside concurrent writers, and misses no entity'],
+    finds: 'to deeply equal []',
+  },
+  {
+    without: 'A change of some fields reads the groups of the others',
+    recommendations: ['d-vertical-slow'],
+    file: 'lib/engine/write/entity-write.ts',
+    edits: [
+      [
+        'read: { fields: withDefaultFields(entity, Object.keys(Object(patch))), isWhole: true },',
+        'read: { fields: Object.keys(entity.columns), isWhole: true },',
+      ],
+    ],
+    test: ['test/scenarios/splitting-products.test.ts', 'change their price and stock without their texts'],
+    finds: '+       "read": "rows",',
+  },
+  {
+    without: 'A write looks for its row in a range',
+    recommendations: ['g-modify-by-key'],
+    file: 'lib/engine/read/entity-rows.ts',
+    edits: [
+      [
+        '  const reading = readRow(engine.storage, address);',
+        '  const range = { ...address, from: address.row, before: `${address.row} ` };\n  const reading = readRange(engine.storage, range).then(({ rows }) => rows[0]);',
+      ],
+    ],
+    test: ['test/scenarios/splitting-products.test.ts', 'change their price and stock without their texts'],
+    finds: '+       "read": "rows",',
+  },
+  {
+    without: 'The encrypted fields of a group are stored as they are',
+    recommendations: ['d-vertical-sensitive'],
+    file: 'lib/features/encrypted-properties/encrypted-properties.ts',
+    edits: [['      if (fields.length === 0) return values;', '      if (fields.length >= 0) return values;']],
+    test: ['test/protocol/vertical-split.test.ts', 'encrypts, rewraps and keeps texts in blobs for a group'],
+    finds: 'to match object { secret: Any<Uint8Array> }',
+  },
+  {
+    without: 'Each action of a batch is a transaction',
+    recommendations: ['p-batch', 'c-batch', 'c-batching'],
+    file: 'lib/engine/write/entity-batch.ts',
+    edits: [['if (isClosed || isAlone || rows', 'if (rows || isClosed || isAlone || rows']],
+    test: [
+      'test/lib/engine/write/entity-batch.test.ts',
+      'takes as few transactions as the rows of its entities fit into',
+    ],
+    finds: 'expected 100 to be 2',
+  },
+  {
+    without: 'A grant of a row opens its groups',
+    recommendations: ['g-11-access', 'd-security'],
+    file: 'lib/features/vertical-split/vertical-split.ts',
+    edits: [
+      [
+        'return { own: omit(values, apartFields(entity)), further: new Map(stored) };',
+        'return { own: values, further: new Map(stored.slice(stored.length)) };',
+      ],
+    ],
+    test: [
+      'test/rules/granting.test.ts',
+      'opens a field that a rule shows to its owner, no group of split, and an encrypted field as it is stored',
+    ],
+    finds: 'to not have property "health"',
+  },
+  {
+    without: 'Children are read with each entity',
+    recommendations: ['p-compound-frequency'],
+    file: 'lib/api/get.ts',
+    edits: [
+      [
+        'include ? includedOf(entity, include) : NOTHING_INCLUDED;',
+        'include ? includedOf(entity, include) : { ...NOTHING_INCLUDED, kinds: entity.children };',
+      ],
+    ],
+    test: ['test/scenarios/retrieving.test.ts', 'are included in an employee for callers who may read them'],
+    finds: '+   "reviews": [',
+  },
+  {
+    without: 'The signature of a file does not let a client read',
+    recommendations: ['c-sas-download'],
+    file: 'lib/storage/blobs.ts',
+    edits: [
+      [
+        'permissions: BlobSASPermissions.parse(permissions),',
+        "permissions: BlobSASPermissions.parse(permissions === READ_PERMISSIONS ? 'c' : permissions),",
+      ],
+    ],
+    test: [
+      'test/scenarios/files-and-secrets.test.ts',
+      'opens the file directly in storage for the roles that read it, with two transactions and none for the file',
+    ],
+    finds: 'to deeply equal Buffer[ 137, 80, 78, 71',
+  },
+  {
+    without: 'A range of a file is the whole file',
+    recommendations: ['c-blob-tuning'],
+    file: 'lib/http/byte-range.ts',
+    edits: [['  if (!isRange) return undefined;', "  if (!isRange || etag !== '') return undefined;"]],
+    test: ['test/scenarios/files-and-secrets.test.ts', 'is read in ranges, for as long as it is the same file'],
+    finds: "to deeply equal [ 206, 'bytes 8-15/70'",
+  },
+  {
+    without: 'A connection error is not retried',
+    recommendations: ['c-retry-connection'],
+    file: 'lib/storage/storage.ts',
+    edits: [['const RETRIES = 3;', 'const RETRIES = 0;']],
+    test: ['test/lib/storage/storage.test.ts', 'sends an insert again if the connection ends before its handshake'],
+    finds: 'expected 1 to be 4',
+  },
+  {
+    without: 'A list is written without its ETag',
+    recommendations: ['p-list-again'],
+    file: 'lib/engine/read/member-list.ts',
+    edits: [
+      [
+        "return { kind: 'replace', row: rowKey, properties, etag: row.etag };",
+        "return { kind: 'replace', row: rowKey, properties, etag: '*' };",
+      ],
+    ],
+    test: [
+      'test/lib/engine/write/plan.test.ts',
+      'of several changes in a partition updates copies and lists in one transaction',
+    ],
+    finds: 'Property failed after',
+  },
+  {
+    without: 'A list returns its members without a read of them',
+    recommendations: ['p-list-read'],
+    file: 'lib/engine/read/read-through-index.ts',
+    edits: [
+      [
+        'const found = address && (await readWanted(engine, entity, index, address, { select, where, given }));',
+        'const found = address && { values: { ...given, ...inList } };',
+      ],
+    ],
+    test: [
+      'test/lib/engine/read/read-through-index.test.ts',
+      'of lists are omitted, at most 256 on a page, and a page continues within a list',
+    ],
+    finds: 'expected [ …(601) ] to deeply equal [ Array(4) ]',
+  },
+  {
+    without: 'The command moves no slot',
+    recommendations: ['d-split-merge'],
+    file: 'lib/operations/move-slots.ts',
+    edits: [
+      [
+        '    await startMoves(mover, plans, isClosed);\n    await finishMoves',
+        '    if (plans.length === 0) await startMoves(mover, plans, isClosed);\n    await finishMoves',
+      ],
+    ],
+    test: ['test/local/cli/accounts-command.test.ts', 'moves slots, spreads them, returns them and cleans up'],
+    finds: "expected '0 slots moved",
+  },
+  {
+    without: 'A batch sends the actions of several partitions together',
+    recommendations: ['d-load'],
+    file: 'lib/engine/write/entity-batch.ts',
+    edits: [
+      [
+        'Map.groupBy(writes, ({ address: { table, partition } }) => JSON.stringify([table, partition]))',
+        'Map.groupBy(writes, ({ address: { table } }) => table)',
+      ],
+    ],
+    test: [
+      'test/lib/engine/write/entity-batch.test.ts',
+      'takes as few transactions as the rows of its entities fit into',
+    ],
+    finds: 'to have a length of 50',
+  },
+  {
+    without: 'Requests are not counted by their pattern',
+    recommendations: ['g-count-operations'],
+    file: 'lib/storage/cost.ts',
+    edits: [
+      [
+        '      count.transaction({ pattern: currentPattern(), operation });',
+        '      count.transaction({ pattern: currentPattern().slice(0, 0), operation });',
+      ],
+    ],
+    test: ['test/lib/storage/cost.test.ts', 'counts each attempt of a request by its pattern and its operation'],
+    finds: 'to deep equally contain',
   },
 ];

@@ -148,6 +148,10 @@ describe('a photo', () => {
     await featureFiles.putAttachment(world.engine, photoOf(one), JPEG);
     const found = await featureFiles.describeAttachment(world.engine, photoOf(one));
     expect(found.type).toBe('image/jpeg');
+    // A blob is written once.
+    expect(put.values.photo).not.toMatchObject({ blob: found.blob });
+    const { blobType } = await world.storage.container('photos').getBlobClient(found.blob).getProperties();
+    expect(blobType).toBe('BlockBlob');
     expect(await featureFiles.readAttachment(world.engine, photoOf(one), found)).toEqual(JPEG);
     expect((await blobsIn('photos')).length).toBe(before.length + 1);
     await engineWrite.patchEntity(world.engine, employees, one, { phone: '5' });

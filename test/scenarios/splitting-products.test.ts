@@ -41,20 +41,23 @@ describe('products over HTTP', () => {
   });
 
   test('change their price and stock without their texts', async () => {
-    const explained = await hr('PATCH', `${path}?explain=true`, { body: { unitsInStock: 39 } });
+    const black = { ...green, productId: 3, productName: 'Black tea' };
+    await hr('POST', '/api/products', { body: { ...black, ...texts } });
+    const own = '/api/products/7/3';
+    const explained = await hr('PATCH', `${own}?explain=true`, { body: { unitsInStock: 39 } });
     expect(explained.body).toMatchObject({
       steps: [
-        { read: 'row', row: '00000001' },
-        { write: 'rows', actions: [{ kind: 'replace', row: '00000001', conditional: true }] },
+        { read: 'row', row: '00000003' },
+        { write: 'rows', actions: [{ kind: 'replace', row: '00000003', conditional: true }] },
         { write: 'blob', container: 'audit' },
       ],
       transactions: 2,
     });
-    const patched = await hr('PATCH', path, { body: { unitsInStock: 39 } });
-    expect(patched.body).toEqual({ ...green, unitsInStock: 39 });
+    const patched = await hr('PATCH', own, { body: { unitsInStock: 39 } });
+    expect(patched.body).toEqual({ ...black, unitsInStock: 39 });
     expect(cost(patched)).toBe(2);
-    const whole = (await hr('GET', `${path}?include=text`)).body;
-    expect(whole).toEqual({ ...green, ...texts, description: 'Fresh', unitsInStock: 39 });
+    const whole = (await hr('GET', `${own}?include=text`)).body;
+    expect(whole).toEqual({ ...black, ...texts, unitsInStock: 39 });
   });
 
   test('reject filters by texts and unknown groups with what is accepted', async () => {

@@ -3,6 +3,7 @@ import { trace } from '@opentelemetry/api';
 import { NodeTracerProvider, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-node';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Fault, faultyHttpClient } from '../../faulty-http-client.ts';
+import { apiCalls } from '../../kit/api.ts';
 import { storageAccounts, storageBlobs, storageRows } from '../../kit/storage.ts';
 import { countedMetrics } from '../../metrics.ts';
 import { testStorage } from '../../storage.ts';
@@ -117,6 +118,16 @@ test('counts a transaction by its table, and a rejected one by the status of the
   expect(await responses()).toEqual({ 'table responses 503': 1, 'table responses 204': 1 });
   await expect(storageRows.submit(storage, transaction)).rejects.toMatchObject({ reason: 'exists' });
   expect(await responses()).toEqual({ 'table responses 409': 1 });
+});
+
+test('counts each attempt of a request by its pattern and its operation', async () => {
+  const storage = storageAccounts.openStorage({ connectionString, httpClient: faultyHttpClient('refused', 1) });
+  await responses();
+  await apiCalls.inPattern('a pattern', () => storageRows.readRow(storage, row))();
+  expect(await counted('rowkey.storage.transactions')).toContainEqual({
+    by: { pattern: 'a pattern', operation: 'table GET' },
+    much: 2,
+  });
 });
 
 test.each(['20261121', '202611'])('counts the table of a period, %s, under the name without it', async (period) => {

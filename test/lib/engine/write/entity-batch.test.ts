@@ -104,6 +104,13 @@ describe('a batch', () => {
     const a = newPartition();
     const creates = upTo(100).map((each) => ({ create: { a, id: each, text: `t${each}` } }));
     expect(await costOf(() => batch(copies, creates))).toBe(2);
+    const partitions = [newPartition(), newPartition()];
+    const mixed = upTo(100).map((each, at) => ({ create: { a: partitions[at % 2], id: each, text: `t${each}` } }));
+    expect(await costOf(() => batch(copies, mixed))).toBe(2);
+    for (const partition of partitions)
+      expect((await engineRead.readEntities(world.engine, copies, { a: partition }, { top: 100 })).items).toHaveLength(
+        50,
+      );
   });
 
   test('takes as few transactions as its bytes fit into', async () => {
