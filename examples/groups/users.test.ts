@@ -20,6 +20,8 @@ test('a user who is blocked in the console gets no response until the block ends
   await unblock.waitFor();
   await lookAt(page, 'blocked-users');
   expect(await bob('GET', '/api/me')).toMatchObject({ status: 403, body: { detail: 'The user is blocked.' } });
+  const other = await open('', 'user', 'bob@contoso.com');
+  await other.getByText('The user is blocked.').waitFor();
   await unblock.click();
   await page.getByText('Nobody is blocked.').waitFor();
   expect((await bob('GET', '/api/me')).status).toBe(200);

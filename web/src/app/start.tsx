@@ -69,13 +69,16 @@ async function start(setState: (state: State) => void): Promise<void> {
   };
   const api = createApi({ url: config.apiUrl, token });
   const read = async (path: string) => JSON.parse((await api.send({ method: 'GET', path })).text);
+  let refusal: unknown;
   const [model, me] = await Promise.all([
     read('/model').then(toModel),
-    // A user without a role of the model still sees the names of its entities.
     read('/me').catch((error: unknown) => {
       if (!(error instanceof RowkeyClientError && error.code === 'forbidden')) throw error;
+      // A user without a role of the model still sees the names of its entities, and one who is blocked nothing.
+      if (error.problem?.accepted === undefined) refusal = error;
     }),
   ]);
+  if (refusal !== undefined) return signOut(refusal);
   const isLocal = ['127.0.0.1', 'localhost'].includes(new URL(config.issuer).hostname);
   const tryAs = isLocal ? () => void startSignIn(config).catch(signOut) : undefined;
   const app = {
