@@ -2376,4 +2376,12 @@ export const PROMISES: readonly Cut[] = [
     test: ['test/lib/storage/cost.test.ts', 'counts each attempt of a request by its pattern and its operation'],
     finds: 'to deep equally contain',
   },
+  {
+    without: 'The first action is named for every conflict',
+    recommendations: ['p-batch-index'],
+    file: 'lib/storage/errors.ts',
+    edits: [['    this.action = action;', '    this.action = action * 0;']],
+    test: ['test/protocol/copies-in-the-partition.test.ts', 'is given to exactly one of many concurrent writers'],
+    finds: 'Other requests keep changing',
+  },
 ];
