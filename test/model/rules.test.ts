@@ -37,8 +37,11 @@ test.each(cuts)('$without: the code still has it, and the test exists', (cut) =>
   expect(findTitles(file, title)).toHaveLength(1);
 });
 
-test('npm test runs the test of each', () => {
-  const left = cuts.filter(({ test: [file, title] }) => {
+test('npm test runs the test of each, but for those that hold nothing besides a recommendation', () => {
+  const ofRecommendations = new Set(PROMISES.filter(({ recommendations }) => recommendations));
+  const left = cuts.filter((cut) => {
+    if (ofRecommendations.has(cut)) return false;
+    const [file, title] = cut.test;
     const text = readFileSync(file, 'utf8');
     const name = `${findTitles(file, title)[0]}',`;
     const [, after = ''] = text.split(name);

@@ -1757,7 +1757,7 @@ export const PROMISES: readonly Cut[] = [
     without: 'A list in another partition does not change',
     recommendations: ['p-list-remote'],
     file: 'lib/features/index-entities/index-entities.ts',
-    edits: [['  if (!changed) return true;', '  if (changed) return true;']],
+    edits: [['  if (!changed) return true;', '  if (!changed || Boolean(changed)) return true;']],
     test: ['test/protocol/keeping-indexes.test.ts', 'of one last name are all in its lists'],
     finds: 'expected [] to have a length of 12',
   },
@@ -2234,7 +2234,7 @@ export const PROMISES: readonly Cut[] = [
     without: 'Each action of a batch is a transaction',
     recommendations: ['p-batch', 'c-batch', 'c-batching'],
     file: 'lib/engine/write/entity-batch.ts',
-    edits: [['if (isClosed || isAlone || rows', 'if (rows || isClosed || isAlone || rows']],
+    edits: [['if (isClosed || isAlone || rows', 'if (rows.size >= 0 || isClosed || isAlone || rows']],
     test: [
       'test/lib/engine/write/entity-batch.test.ts',
       'takes as few transactions as the rows of its entities fit into',

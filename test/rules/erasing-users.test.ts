@@ -322,13 +322,13 @@ test('goes on where a request ended after its time', async () => {
   expect(answers.reduce((sum, { deleted, changed }) => sum + deleted + changed, 0)).toBe(7);
 });
 
-describe('is closed', () => {
+describe('a request of somebody else', () => {
   test.each([
     ['GET', 'me/data', { subject: '', roles: ['visitor'] }, 401],
     ['DELETE', 'me/data', { subject: '', roles: ['visitor'] }, 401],
     ['POST', 'operations/users/data', as('ann'), 403],
     ['POST', 'operations/users/erase', as('ann'), 403],
-  ] as const)('%s %s', async (method, path, caller, status) => {
+  ] as const)('%s %s is closed', async (method, path, caller, status) => {
     const body = method === 'POST' ? { subject: 'bob' } : undefined;
     expect((await app.ask(caller, method, path, body)).status).toBe(status);
   });
@@ -340,7 +340,7 @@ describe('is closed', () => {
     expect((await app.ask(as('ann'), method, `${path}?explain=true`)).status).toBe(403);
   });
 
-  test('to the continuation of another user', async () => {
+  test('cannot continue where another user was', async () => {
     const [ann, bob] = await storeTwo();
     const page = await app.ask(as(ann), 'GET', 'me/data?top=1');
     const next = String(nextOf(page));
