@@ -29,7 +29,7 @@ test('a newcomer signs in, finds a person by email, changes the title and sees t
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'Sales / 000123' }).click();
 
-  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
   await page.getByRole('textbox', { name: 'jobTitle' }).fill('Chief of Sales');
   await page.keyboard.press('Enter');
   await page.getByText('Saved jobTitle').waitFor();

@@ -168,8 +168,8 @@ test('edits a cell under the ETag of its row, and asks before the edit is lost',
   await hotel.getByText('the row changed meanwhile: the value is now “15”. Enter saves yours').waitFor();
   await lookAt(page, 'cell-with-a-conflict');
   await input.press('Enter');
+  await expect.poll(async () => (await product.as('user', ann)('GET', path)).body.amount).toBe(20);
   await hotel.getByRole('cell', { name: /^20 / }).waitFor();
-  expect((await product.as('user', ann)('GET', path)).body.amount).toBe(20);
 });
 
 test('sets a field of several rows and deletes them, and says which stay as they were', async () => {

@@ -24,8 +24,19 @@ const PAGES = [
     'console',
     'declare-an-entity',
   ],
-  ...['http', 'import-export', 'model', 'operating', 'problems', 'security', 'telemetry', 'testing', 'typed-client'],
-  'use-as-a-package',
+  ...[
+    'grants',
+    'http',
+    'import-export',
+    'limits',
+    'model',
+    'operating',
+    'problems',
+    'security',
+    'telemetry',
+    'testing',
+  ],
+  ...['typed-client', 'use-as-a-package', 'users'],
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
 const COMMANDS =

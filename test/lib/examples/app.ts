@@ -9,6 +9,7 @@ import {
   fromEnvironment,
   interPartitionIndex,
   intraPartitionIndex,
+  subject,
   total,
 } from '../../../lib/index.ts';
 
@@ -27,7 +28,7 @@ export const vehicles = defineEntity('vehicles', {
   totals: { perModel: total({ table: 'vehiclespermodel', partition: '{depot}', row: '{model}' }) },
   attachments: { photo: { container: 'photos', maxBytes: 1_000_000, types: ['image/jpeg'] } },
   archive: { table: 'formervehicles' },
-  access,
+  access: { read: ['reader', { role: 'editor', where: { depot: subject() } }], write: ['editor'] },
 });
 
 const depots = defineEntity('depots', {

@@ -166,8 +166,10 @@ function TermLine({ term, caller, holds, row }: Term) {
       {holds !== undefined && <Verdict isGood={holds}>{holds ? 'yes' : 'no'}</Verdict>} {term}
       <br />
       <small>
-        {holds !== undefined && `row: ${row === undefined ? 'no value' : toText(row)}`}
-        {mine !== undefined && ` · caller: ${mine}`}
+        {[
+          ...(holds === undefined ? [] : [`row: ${row === undefined ? 'no value' : toText(row)}`]),
+          ...(mine === undefined ? [] : [`caller: ${mine}`]),
+        ].join(' · ')}
       </small>
     </li>
   );
