@@ -12,7 +12,7 @@ param environmentName string
 @description('Region of every resource.')
 param location string = resourceGroup().location
 
-@description('Tables, queues and containers of the app, from model.json, which npm run infra-model writes.')
+@description('Tables, queues and containers of the app, from model.json, which npm run infra writes.')
 param model Model
 
 @description('Redundancy of storage. Before you choose GRS or GZRS, which add a copy in another region, read docs/infrastructure.md, Redundancy.')
@@ -90,6 +90,12 @@ param allowedOrigins string[] = []
 
 @description('Whether Azure Front Door, a content delivery network, is put before the app. It costs a fixed price per month.')
 param hasCdn bool = false
+
+@description('Whether there is a static web app for a page: docs/deploy.md, The page.')
+param hasPage bool = false
+
+@description('Region of the static web app, which few regions have. Its files are served from everywhere.')
+param pageLocation 'centralus' | 'eastasia' | 'eastus2' | 'westeurope' | 'westus2' = 'westeurope'
 
 @description('App registration whose tokens the platform requires, in addition to the check by the app. Off by default.')
 param authentication Authentication = {
@@ -204,6 +210,7 @@ var names = {
   budget: 'budget-rowkey-${environmentLabel}'
   cdn: 'afd-rowkey-${environmentLabel}'
   cdnEndpoint: 'rowkey-${environmentLabel}'
+  page: 'stapp-rowkey-${environmentLabel}'
 }
 var furtherAccounts StorageAccount[] = map(checkedAccounts, name => {
   connection: name
@@ -363,6 +370,17 @@ module cdn 'modules/cdn.bicep' = if (hasCdn) {
   }
 }
 
+// The page. The app and storage get its origin as an allowed one, by a parameter: a value of a deployed resource would hide both from a
+// what-if.
+module page 'modules/page.bicep' = if (hasPage) {
+  name: 'page'
+  params: {
+    name: names.page
+    location: pageLocation
+    tags: tags
+  }
+}
+
 // Alerts.
 module alerts 'modules/alerts.bicep' = {
   name: 'alerts'
@@ -428,3 +446,9 @@ output keyVaultName string = names.keyVault
 
 @description('Name of the Application Insights component.')
 output applicationInsightsName string = names.applicationInsights
+
+@description('Name of the static web app of the page; empty for none.')
+output pageName string = hasPage ? names.page : ''
+
+@description('Origin of the page; empty for none.')
+output pageOrigin string = page.?outputs.origin ?? ''

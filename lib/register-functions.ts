@@ -39,7 +39,8 @@ const ORPHANS_FOR_MS = 8 * MINUTE_MS;
 const DRAIN_FOR_MS = 30_000;
 
 /** Beside this module in the package, and beside the bundle of an app. An app that runs from a clone has the build of the clone. */
-const CONSOLE_FOLDER = fileURLToPath(
+/** @internal The folder of the built console. */
+export const CONSOLE_FOLDER = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../dist/console' : './console', import.meta.url),
 );
 /**

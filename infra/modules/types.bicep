@@ -1,7 +1,7 @@
 // Shared types.
 
 @export()
-@description('Storage that the model needs: model.json, which npm run infra-model writes.')
+@description('Storage that the model needs: model.json, which npm run infra writes.')
 type Model = {
   @description('Every table except the tables of days, which the app creates and deletes.')
   tables: string[]

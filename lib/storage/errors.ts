@@ -100,7 +100,7 @@ const NO_ANSWER = 'Storage is unavailable.';
 
 /** The sentence for operators; `missing` has names such as `table employees`. */
 export function describeMissing(missing: readonly string[]): string {
-  return `Missing in the storage account: ${missing.join(', ')}. To create what is missing, run ${commandLine('infra-model')} and deploy.`;
+  return `Missing in the storage account: ${missing.join(', ')}. To create what is missing, run ${commandLine('infra')} and deploy.`;
 }
 
 /**

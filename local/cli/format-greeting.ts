@@ -1,3 +1,4 @@
+import { commandLine } from '../../lib/command-line.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { ExampleRequest, Examples } from '../packs/example-requests.ts';
 import { DATA_FOLDER } from './command.ts';
@@ -40,7 +41,7 @@ ${
   Queues     ${queues}
   Blobs      ${blobs}${prefix && `\n  Prefix     ${prefix}   (of tables, queues and containers)`}
 ${accounts > 1 ? `  Accounts   ${accounts}   (the addresses are those of the first)\n` : ''}  Identity   ${issuer}
-${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to model/entities.ts.\n'}
+${examples ? formatExamples(examples, { url, data, token }) : '\nThe model has no entity to try: add one to it.\n'}
 Ctrl-C stops Rowkey; acknowledged writes are kept in ${data}.
 `;
 }
@@ -53,7 +54,7 @@ function formatExamples(
   for (const [name, value] of Object.entries(claims))
     words.push(name === 'email' ? `--email ${quote(value)}` : `--claim ${quote(`${name}=${value}`)}`);
   if (data !== DATA_FOLDER) words.push(`--data ${quote(data)}`);
-  const fresh = `$(npm run -s token -- ${words.join(' ')})`;
+  const fresh = `$(${commandLine('token', words.join(' '))})`;
   return `
 A token with the role ${roles.join(' and ')}, valid for eight hours:
 

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Command, InvalidArgumentError } from 'commander';
 import { createPace, type Pace } from '../../lib/base/pace.ts';
+import { START_COMMAND } from '../../lib/command-line.ts';
 import { Problem } from '../../lib/http/problem.ts';
 import { rootOf } from '../../lib/http/route.ts';
 import { pathError } from '../../lib/http/route-conflicts.ts';
@@ -33,7 +34,7 @@ const FIRST_REQUESTS = 4;
 /** Creates a command with the options that select the API. */
 export function createTargetCommand(description: string): Command {
   return createCommand(description)
-    .option('--url <url>', 'the URL of a remote API; default: the local instance, which npm start runs')
+    .option('--url <url>', 'the URL of a remote API; default: the local instance')
     .option(
       '--token <token>',
       'the token for the remote API; prefer the variable ROWKEY_TOKEN, which other users cannot see in the process list',
@@ -57,7 +58,7 @@ export async function resolveTarget({
   const instance = await readInstance(folder);
   if (!instance)
     throw new Error(
-      `No instance is running on the data folder ${folder}: start one with npm start of Rowkey, or name a remote API with --url.`,
+      `No instance is running on the data folder ${folder}: start one with ${START_COMMAND}, or name a remote API with --url.`,
     );
   const { issuer, audience, roles: role } = instance;
   return { url: instance.url, root, token: token ?? (await signToken({ folder, issuer, audience, role })), pace };

@@ -9,7 +9,9 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LIBRARY = join(ROOT, 'dist', 'library');
 
 /** What the command line needs; the app that this repository deploys does without. */
-const COMMAND_LINE = ['cli-progress', 'commander', 'csv-parse'];
+const COMMAND_LINE = ['cli-progress', 'commander', 'croner', 'csv-parse'];
+/** What a command of development needs, and no deployed app: an app installs it itself. */
+const TOOLS = ['azurite', 'fast-check', 'rolldown'];
 /** The pages for an author of an app. The others are about this repository: its tests, its template, its measurements. */
 const PAGES = [
   ...[
@@ -23,12 +25,15 @@ const PAGES = [
     'consistency',
     'console',
     'declare-an-entity',
+    'deploy',
   ],
   ...[
     'grants',
     'http',
     'import-export',
+    'infrastructure',
     'limits',
+    'local',
     'model',
     'operating',
     'problems',
@@ -36,11 +41,13 @@ const PAGES = [
     'telemetry',
     'testing',
   ],
-  ...['typed-client', 'use-as-a-package', 'users'],
+  ...['typed-client', 'use-as-a-package', 'users', 'workflows'],
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
 const COMMANDS =
-  /npm run (?:-s )?(import|export|verify|reindex|rekey|purge|replay|infra-model|accounts)\b(?: --(?=[ `]))?/g;
+  /npm run (?:-s )?(accounts|export|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|verify|walk)\b(?: --(?=[ `]))?/g;
+/** The examples that this starts are not in the package. */
+const START = /npm start(?! -- --app)\b(?: --(?=[ `]))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;
 const CLONE_ONLY = 'The commands `npm start` and `npm run …` of this page are those of a clone of Rowkey.';
 
@@ -62,6 +69,7 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   const { name, version, description, license, type, engines, dependencies, devDependencies, peerDependencies } =
     JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
   const commandLine = Object.fromEntries(COMMAND_LINE.map((dependency) => [dependency, devDependencies[dependency]]));
+  const tools = Object.fromEntries(TOOLS.map((tool) => [tool, `^${devDependencies[tool]}`]));
   const exports = {
     '.': { types: './lib/index.d.ts', default: './lib/index.js' },
     './client': { types: './lib/client/index.d.ts', default: './lib/client/index.js' },
@@ -72,12 +80,17 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
     ...{ name, version, description, license, type, engines },
     ...{ types: exports['.'].types, exports, bin: { rowkey: './local/commands/rowkey.js' } },
     ...{
-      files: ['lib', 'local', 'docs', 'host.json'],
+      files: ['lib', 'local', 'docs', 'infra', 'host.json'],
       dependencies: { ...dependencies, ...commandLine },
-      peerDependencies,
+      peerDependencies: { ...peerDependencies, ...tools },
+      peerDependenciesMeta: Object.fromEntries(TOOLS.map((tool) => [tool, { optional: true }])),
     },
   };
   await writeFile(join(folder, 'package.json'), `${JSON.stringify(manifest, undefined, 2)}\n`);
+  await cp(join(ROOT, 'infra'), join(folder, 'infra'), {
+    recursive: true,
+    filter: (file) => !file.endsWith('model.json'),
+  });
   for (const file of ['LICENSE', 'host.json']) await cp(join(ROOT, file), join(folder, file));
   await cp(join(ROOT, 'local', 'package', 'README.md'), join(folder, 'README.md'));
   for (const page of PAGES)
@@ -97,7 +110,7 @@ function toPackedPage(page: string, text: string): string {
   const linked = text.replaceAll(/\[([^\]]+)\]\(([^)#\s:]+)(#[^)\s]*)?\)/g, (link, label: string, target: string) =>
     [...PAGES, 'LICENSE', 'host.json'].includes(posix.join(dirname(page), target)) ? link : label,
   );
-  const packed = linked.replaceAll(COMMANDS, 'npx rowkey $1');
+  const packed = linked.replaceAll(COMMANDS, 'npx rowkey $1').replaceAll(START, 'npx rowkey dev');
   return OTHER_COMMANDS.test(packed) ? packed.replace('\n', `\n\n> ${CLONE_ONLY}\n`) : packed;
 }
 

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { Step } from '../../lib/storage/explain.ts';
 import { createCommand, run } from '../cli/command.ts';
+import { deployedApp } from '../instance/deployed-app.ts';
 import { signToken } from '../instance/identity-provider.ts';
 import { type Product, startProduct } from '../instance/start-product.ts';
 import { GUIDE_PATTERNS } from '../packs/guide-patterns.ts';
@@ -19,7 +20,7 @@ const SHOWN = 90;
 async function measure(): Promise<void> {
   await requirePack('directory', 'npm run patterns');
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-patterns-'));
-  const product = await startProduct({ port: 0, data: folder });
+  const product = await startProduct({ app: deployedApp, port: 0, data: folder });
   try {
     const tokens = {
       hr: await createToken(product, folder, 'hr'),

@@ -1,19 +1,4 @@
-import { join } from 'node:path';
-import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { createCommand, run } from '../cli/command.ts';
-import { readInstance } from '../instance/instance.ts';
+import { run } from '../cli/command.ts';
+import { createRotateKeyCommand } from '../cli/rotate-key-command.ts';
 
-/** In Azure an operator adds the key in Key Vault. A running instance uses the new key without a restart. */
-async function rotate({ data }: { readonly data: string }): Promise<void> {
-  const instance = await readInstance(data);
-  await rotateLocalKey(join(data, 'keys.json'));
-  console.log('The new key is in use. Values encrypted with earlier keys stay readable.');
-  if (instance)
-    console.log(
-      `To wrap existing data keys with the new key, send POST ${instance.url}/api/operations/rewrap/{entity} as an operator.`,
-    );
-}
-
-await run(
-  createCommand('Adds a key-encryption key to the local instance and makes it the current one.').action(rotate),
-);
+await run(createRotateKeyCommand());

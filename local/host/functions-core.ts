@@ -117,11 +117,14 @@ export async function runHooks(name: HookName, context: object) {
 }
 
 /** Resolves `@azure/functions-core` to this module. Call this before the library is imported. */
+/** In the package, this module is JavaScript. */
+const FORMAT = import.meta.url.endsWith('.ts') ? 'module-typescript' : 'module';
+
 export function provideFunctionsCore() {
   registerHooks({
     resolve: (specifier, context, next) =>
       specifier === '@azure/functions-core'
-        ? { url: import.meta.url, format: 'module-typescript', shortCircuit: true }
+        ? { url: import.meta.url, format: FORMAT, shortCircuit: true }
         : next(specifier, context),
   });
 }

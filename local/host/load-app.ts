@@ -60,7 +60,7 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
     try {
       await import(`${pathToFileURL(join(folder, file)).href}${query}`);
     } catch (error) {
-      throw new Error(`${file} could not be loaded: ${error instanceof Error ? error.message : String(error)}`);
+      throw new Error(`${file} could not be loaded: ${describeError(error)}`);
     }
 
   const functions = sealFunctions();
@@ -76,6 +76,16 @@ export async function loadApp(folder: string): Promise<readonly HostedFunction[]
       // The order is that of `StringComparer.OrdinalIgnoreCase` in the real host.
       .toSorted((one, other) => (one.name.toUpperCase() < other.name.toUpperCase() ? -1 : 1))
   );
+}
+
+/** Node tells only in the stack where a mistake is. The errors of a declaration say what to change, and their place is in the engine. */
+function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  if (error.name === 'DeclarationError') return error.message;
+  const [head = '', ...frames] = (error.stack ?? error.message).replaceAll(/\?load=\d+/g, '').split('\n    at ');
+  const place = frames.find((frame) => frame.includes('file:') && !frame.includes('node_modules'));
+  if (head.startsWith('file:')) return head.trim();
+  return place === undefined ? error.message : `${error.message}\n    at ${place}`;
 }
 
 export function selectByTrigger<Type extends Trigger['type']>(functions: readonly HostedFunction[], type: Type) {

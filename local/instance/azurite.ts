@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createInterface } from 'node:readline';
+import { needTool } from './need-tool.ts';
 import { type Child, endChild, spawnScript } from './spawn-child.ts';
 
 /** A start takes about a second, but far longer on a busy machine. */
@@ -63,7 +64,8 @@ export function formatConnectionString({ name, key }: Account, { tables, queues,
 
 /** Starts Azurite as a child process and returns when all three services listen. */
 export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptions): Promise<Azurite> {
-  const script = createRequire(import.meta.url).resolve('azurite/dist/src/azurite.js');
+  const { resolve } = createRequire(import.meta.url);
+  const script = await needTool('azurite', async () => resolve('azurite/dist/src/azurite.js'));
   const ports = SERVICES.flatMap((service) => [
     ...[`--${toLowerCase(service)}Port`, String(at?.[toLowerCase(service)] ?? 0)],
     ...[`--${toLowerCase(service)}KeepAliveTimeout`, KEEP_ALIVE_SECONDS],
@@ -76,8 +78,8 @@ export async function startAzurite({ folder, accounts, ports: at }: AzuriteOptio
   });
   const complaints: string[] = [];
   child.stderr.on('data', (chunk: Buffer) => complaints.push(chunk.toString()));
-  const { promise: closed, resolve } = Promise.withResolvers<void>();
-  child.once('close', () => resolve());
+  const { promise: closed, resolve: closes } = Promise.withResolvers<void>();
+  child.once('close', () => closes());
   const found = await waitUntilListening(child, complaints);
 
   return {

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { moduleFile } from './module-file.ts';
 import { type Child, endChild, interruptChild, killGroup, spawnChild, spawnScript } from './spawn-child.ts';
 
 /** The functions host as a child process: Core Tools if they are installed, else local/host. */
@@ -42,7 +43,7 @@ export interface FunctionsHostOptions {
  * (https://github.com/Azure/azure-functions-core-tools/issues/4355).
  */
 const CORE_TOOLS_STOP_WITHIN_MS = 15_000;
-const OWN_HOST = fileURLToPath(new URL('../host/main.ts', import.meta.url));
+const OWN_HOST = fileURLToPath(moduleFile('../host/main', import.meta.url));
 
 /** Starts the host and returns before it serves: poll `/api/health`. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {

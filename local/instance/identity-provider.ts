@@ -7,7 +7,7 @@ import { text } from 'node:stream/consumers';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, SignJWT } from 'jose';
 import { z } from 'zod';
 import { readJsonFile } from './json-file.ts';
-import { createLogin, type Login, TOKEN_PATH } from './login.ts';
+import { createLogin, type Login, type Signers, TOKEN_PATH } from './login.ts';
 import { parseClaims } from './login-page.ts';
 
 export const KEY_FILE = 'identity-key.json';
@@ -32,10 +32,8 @@ interface IdentityProviderOptions {
   readonly folder: string;
   /** Default: any free port. */
   readonly port?: number;
-  /** The roles among which a person chooses who signs in with a browser. */
-  readonly roles?: readonly string[];
-  /** The role of a person without one, if the model has such. */
-  readonly signedIn?: string | undefined;
+  /** Who may sign in with a browser, asked at each sign-in: a model may change meanwhile. Default: nobody. */
+  readonly signers?: () => Signers;
 }
 
 /**
@@ -43,7 +41,7 @@ interface IdentityProviderOptions {
  * everyone who opens its login page, without a password.
  */
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<LocalIdentityProvider> {
-  const { folder, port = 0, roles = [], signedIn } = options;
+  const { folder, port = 0, signers = () => ({ roles: [] }) } = options;
   const { kty, n, e, kid } = await readSigningKey(folder);
   const server = createServer((request, response) => {
     const body = request.method === 'GET' ? documents[request.url ?? ''] : undefined;
@@ -65,8 +63,7 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   const jwksUri = `${issuer}/.well-known/jwks.json`;
   const login = createLogin({
     issuer,
-    roles,
-    signedIn,
+    signers,
     tokenValidForSeconds: TOKEN_VALID_FOR_SECONDS,
     async sign({ roles: role, email, subject, claims: lines }, { client_id, nonce }) {
       const claims = { ...parseClaims(lines), ...(subject === undefined ? {} : { sub: subject }) };

@@ -1,6 +1,7 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { START_COMMAND } from '../../lib/command-line.ts';
 import { readJsonFile } from './json-file.ts';
 
 const FILE = 'instance.json';
@@ -42,6 +43,13 @@ export async function readInstance(folder: string): Promise<Instance | undefined
     'is not the description of an instance: delete it and start again.',
   );
   return instance && isAlive(instance.pid) ? instance : undefined;
+}
+
+/** Returns the running instance. Throws a sentence with the command that starts it if there is none. */
+export async function requireInstance(folder: string): Promise<Instance> {
+  const instance = await readInstance(folder);
+  if (instance) return instance;
+  throw new Error(`No instance is running on the data folder ${folder}: run ${START_COMMAND} first.`);
 }
 
 /** Call this before the instance stops serving. */

@@ -36,12 +36,17 @@ interface LoginResponse {
   readonly body: string;
 }
 
-interface LoginOptions {
-  readonly issuer: string;
-  /** The roles of the model. */
+/** Who may sign in. */
+export interface Signers {
+  /** The roles of the model, among which a person chooses. */
   readonly roles: readonly string[];
   /** The role of a person without one, if the model has such. */
   readonly signedIn?: string | undefined;
+}
+
+interface LoginOptions {
+  readonly issuer: string;
+  readonly signers: () => Signers;
   readonly sign: (person: Person, request: LoginRequest) => Promise<{ access_token: string; id_token: string }>;
   readonly tokenValidForSeconds: number;
 }
@@ -53,7 +58,7 @@ export interface Login {
   respond(method: string, url: URL, form: URLSearchParams, cookie?: string): Promise<LoginResponse | undefined>;
 }
 
-export function createLogin({ issuer, roles, signedIn, sign, tokenValidForSeconds }: LoginOptions): Login {
+export function createLogin({ issuer, signers, sign, tokenValidForSeconds }: LoginOptions): Login {
   const codes = new Map<string, Issued>();
   // Browsers send the cookies of a host to all its ports.
   const remembered = `rowkey-person-${new URL(issuer).port}`;
@@ -63,22 +68,19 @@ export function createLogin({ issuer, roles, signedIn, sign, tokenValidForSecond
     const { data, error } = Request.safeParse(Object.fromEntries(parameters));
     if (!data) return refuse(error);
     const [, last] = new RegExp(`(?:^|; )${remembered}=([^;]*)`).exec(cookie) ?? [];
-    return toPage(
-      200,
-      formatLoginPage({ request: data, roles, signedIn, person: readPerson(new URLSearchParams(last)) }),
-    );
+    return toPage(200, formatLoginPage({ request: data, ...signers(), person: readPerson(new URLSearchParams(last)) }));
   }
 
   /** Reads a person from the fields of the form. */
   function readPerson(fields: URLSearchParams): Person {
     const [email, subject] = ['email', 'subject'].map((name) => fields.get(name)?.trim() || undefined);
     const claims = fields.get('claims')?.trim().slice(0, MOST_CLAIMS) || undefined;
-    return { roles: fields.getAll('role').filter((role) => roles.includes(role)), email, subject, claims };
+    return { roles: fields.getAll('role').filter((role) => signers().roles.includes(role)), email, subject, claims };
   }
 
   function problemOf({ roles: chosen, email, subject }: Person): string | undefined {
     if (chosen.length > 0) return undefined;
-    if (signedIn === undefined) return 'Choose at least one role.';
+    if (signers().signedIn === undefined) return 'Choose at least one role.';
     return email || subject ? undefined : 'Enter an email address or a subject, or choose a role.';
   }
 
@@ -93,7 +95,7 @@ export function createLogin({ issuer, roles, signedIn, sign, tokenValidForSecond
     if (!request) return refuse(error);
     const person = readPerson(form);
     const problem = problemOf(person);
-    if (problem) return toPage(400, formatLoginPage({ request, roles, signedIn, problem, person }));
+    if (problem) return toPage(400, formatLoginPage({ request, ...signers(), problem, person }));
     const code = randomBytes(32).toString('base64url');
     const now = Date.now();
     for (const [key, { expires }] of codes) if (expires < now) codes.delete(key);

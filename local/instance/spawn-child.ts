@@ -1,10 +1,11 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { moduleFile } from './module-file.ts';
 
 export type Child = ChildProcessByStdio<Writable, Readable, Readable>;
 
-const END_WITH_PARENT = new URL('end-with-parent.ts', import.meta.url).href;
+const END_WITH_PARENT = moduleFile('./end-with-parent', import.meta.url).href;
 
 interface SpawnOptions {
   readonly env?: Readonly<Record<string, string>>;

@@ -5,11 +5,10 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
-import { provision } from '../../lib/storage/provision.ts';
+import { provision, type Resources } from '../../lib/storage/provision.ts';
 import { openStorage } from '../../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
 import { type Account, type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
-import { deployedApp } from './deployed-app.ts';
 import { lockFolder } from './folder-lock.ts';
 import {
   type FunctionsHost,
@@ -29,8 +28,8 @@ import { keepAccountCount, storageOptions, storageSettings } from './storage-acc
 type ProductHost = Omit<FunctionsHost, 'process'> & { readonly process: EventEmitter };
 
 export interface ProductOptions {
-  /** The app to run; the app of this repository by default. */
-  readonly app?: LocalApp | undefined;
+  /** The app to run. */
+  readonly app: LocalApp;
   /** The port of the API; 0 for any free port. Default: the port of the last start, or 7071. */
   readonly port?: number | undefined;
   readonly data: string;
@@ -50,11 +49,22 @@ export interface ProductOptions {
   readonly signal?: AbortSignal;
 }
 
+/** What of an app may have changed while it runs. */
+export interface ChangedApp {
+  readonly prefix: string;
+  /** The tables, queues and containers of its model. */
+  readonly resources: Resources;
+  readonly roles: readonly string[];
+  readonly signedIn?: string | undefined;
+}
+
 export interface Product {
   readonly url: string;
   readonly instance: Instance;
   /** Resolves with the reason when a part ends unexpectedly. */
   readonly broken: Promise<string>;
+  /** Creates what a changed app needs, and starts its host anew at the same address. Throws if it does not serve. */
+  reload(changed: ChangedApp): Promise<void>;
   /** Sends SIGKILL to the host, to simulate a crash, and starts a new host at the same address. */
   killHost(): Promise<void>;
   /** Stops the host, which finishes the calls in progress, and then the parts that it depends on. */
@@ -77,9 +87,10 @@ const PART_NAMES: Readonly<Record<keyof Ports, string>> = {
 
 /** Runs the whole product on this machine. If the start fails, stops every started part and throws one sentence. */
 export async function startProduct(options: ProductOptions): Promise<Product> {
-  const { app = deployedApp, data, cors = [], disabled = [], func, log = () => undefined, signal } = options;
+  const { app, data, cors = [], disabled = [], func, log = () => undefined, signal } = options;
   const { startHost: start = startFunctionsHost } = options;
-  if ((await listMainFiles(app.folder)).length === 0) throw new Error('The app is not built: run npm run build first.');
+  if ((await listMainFiles(app.folder)).length === 0)
+    throw new Error('No file matches "main" of package.json: build the app first.');
   await makeWritable(data);
   const release = await lockData(data);
   const stops: (() => Promise<void>)[] = [];
@@ -127,8 +138,8 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
           ...names.slice(1).map(({ name }) => azurite?.connectionString(name) ?? ''),
         ] as const);
     const storage = openStorage(storageOptions(connections), app.model.prefix);
-    const startIdentity = (port: number) =>
-      startIdentityProvider({ folder: data, port, roles: app.model.roles, signedIn: app.model.signedIn });
+    let signers: Pick<ChangedApp, 'roles' | 'signedIn'> = app.model;
+    const startIdentity = (port: number) => startIdentityProvider({ folder: data, port, signers: () => signers });
     const [identity] = await Promise.all([
       choosePartPort('identity').then((port) =>
         startIdentity(port).catch(async (error) => {
@@ -156,7 +167,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     // After another instance took their port, Core Tools run for up to half a minute, and that instance is healthy.
     const acceptsOwnToken = async (url: string) => {
       const { issuer, audience } = identity;
-      const token = await signToken({ folder: data, issuer, audience, role: app.model.roles });
+      const token = await signToken({ folder: data, issuer, audience, role: signers.roles });
       const headers = { authorization: `Bearer ${token}` };
       return (await fetch(`${url}/api/operations/model`, { headers })).status !== 401;
     };
@@ -195,6 +206,16 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       await startHost(parsePort(url));
     };
 
+    const reload = async ({ prefix, resources, roles, signedIn }: ChangedApp) => {
+      const former = host;
+      host = undefined;
+      await former?.stop();
+      await provision(openStorage(storageOptions(connections), prefix), resources);
+      signers = { roles, signedIn };
+      await startHost(parsePort(url));
+      await writeInstance(data, { ...instance, roles: [...roles] });
+    };
+
     const { tables, queues, blobs } = storage;
     const { issuer, audience, jwksUri } = identity;
     const services = { tables: tables.url, queues: queues.url, blobs: blobs.url };
@@ -222,7 +243,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     await writePorts(data, ports);
     await writeInstance(data, instance);
     stops.push(() => removeInstance(data));
-    return { url, instance, broken, killHost, stop };
+    return { url, instance, broken, reload, killHost, stop };
   } catch (error) {
     await stop();
     throw error;

@@ -4,17 +4,21 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Plugin, rolldown } from 'rolldown';
+import { moduleFile } from '../instance/module-file.ts';
 import { isCompiled } from './load-bundle.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const FUNCTIONS = join(ROOT, 'functions');
-const COMPILE = fileURLToPath(new URL('compile-bundle.ts', import.meta.url));
-const ENTRY = 'every-function';
+const COMPILE = fileURLToPath(moduleFile('./compile-bundle', import.meta.url));
+const APP = fileURLToPath(moduleFile('./app', import.meta.url));
+const ENTRY = 'every-file';
 const CHUNKS = 'chunks';
 
 interface BuildOptions {
-  /** The module that registers the functions; every file of functions/ by default. */
-  readonly entry?: string | undefined;
+  /** The modules that register the functions, with absolute paths; every file of functions/ by default. */
+  readonly files?: readonly string[] | undefined;
+  /** The folder of the app, to which its source map refers; this repository by default. */
+  readonly root?: string | undefined;
   /** The folder for `app.js`. */
   readonly folder: string;
   /** Plugins of the bundler. */
@@ -26,14 +30,14 @@ interface BuildOptions {
  * reads a few files instead of hundreds, and no packages have to be installed. `app.js` loads the bundle, which is CommonJS
  * because Node gives V8 compiled code for scripts, and for ES modules only with a flag.
  */
-export async function buildApp({ entry = ENTRY, folder, plugins = [] }: BuildOptions): Promise<void> {
+export async function buildApp({ files, root = ROOT, folder, plugins = [] }: BuildOptions): Promise<void> {
   const main = await rolldown({
-    cwd: ROOT,
-    input: { main: entry },
+    cwd: root,
+    input: { main: ENTRY },
     platform: 'node',
     // The worker provides it at run time.
     external: ['@azure/functions-core'],
-    plugins: [everyFunction, ...plugins],
+    plugins: [importFiles(files ?? (await listFunctions())), ...plugins],
     onLog(level, { message }) {
       // An unresolved import would stay in the bundle and fail in Azure, where no package is installed.
       if (level === 'warn') throw new Error(message);
@@ -55,7 +59,7 @@ export async function buildApp({ entry = ENTRY, folder, plugins = [] }: BuildOpt
   });
   await main.close();
   await removeOthers(folder, new Set(output.map(({ fileName }) => fileName)));
-  const app = await rolldown({ cwd: ROOT, input: 'local/package/app.ts', platform: 'node' });
+  const app = await rolldown({ input: APP, platform: 'node' });
   await app.write({ file: join(folder, 'app.js'), format: 'esm' });
   await app.close();
 }
@@ -84,13 +88,17 @@ async function removeOthers(folder: string, built: ReadonlySet<string>): Promise
     if (!built.has(`${CHUNKS}/${file}`)) await rm(join(folder, CHUNKS, file), { force: true });
 }
 
-/** Resolves a virtual module that imports every file of functions/, so that no list has to be maintained. */
-const everyFunction: Plugin = {
-  name: ENTRY,
-  resolveId: (source) => (source === ENTRY ? source : null),
-  async load(id) {
-    if (id !== ENTRY) return null;
-    const files = (await readdir(FUNCTIONS)).filter((file) => file.endsWith('.ts')).toSorted();
-    return files.map((file) => `import ${JSON.stringify(join(FUNCTIONS, file))};`).join('\n');
-  },
-};
+/** So that no list has to be maintained. */
+async function listFunctions(): Promise<string[]> {
+  const files = (await readdir(FUNCTIONS)).filter((file) => file.endsWith('.ts')).toSorted();
+  return files.map((file) => join(FUNCTIONS, file));
+}
+
+/** Resolves a virtual module that imports all files of an app. */
+function importFiles(files: readonly string[]): Plugin {
+  return {
+    name: ENTRY,
+    resolveId: (source) => (source === ENTRY ? source : null),
+    load: (id) => (id === ENTRY ? files.map((file) => `import ${JSON.stringify(file)};`).join('\n') : null),
+  };
+}

@@ -48,7 +48,7 @@ from the declaration. [docs](docs/README.md) has the rest.
 npm ci
 npm start            # everything on this machine; prints the address of the console and commands to try
 npm test             # lint, types and every test
-npm run infra-model  # after a change of the model: writes its tables to infra/model.json
+npm run infra        # after a change of the model: writes its tables to infra/model.json
 \`\`\`
 
 The [console](docs/console.md) shows and edits the data of every entity. Sign in to it with the role \`editor\`, which writes
@@ -72,8 +72,6 @@ To add an entity, write a file like [${name}.ts](model/${name}.ts) and add its l
 /** The page on deploying, with the roles of the model and a first row of the entity. */
 export function addressToStarter(page: string, name: string): string {
   return page
-    .replaceAll('$(role manager),', '')
-    .replaceAll('$(role hr)', '$(role editor)')
     .replaceAll("value=='hr'", "value=='editor'")
     .replaceAll('/api/employees', `/api/${name}`)
     .replace(/-d '\{"department":[^']*'/, `-d '{"owner":"ann","title":"First"}'`);

@@ -47,7 +47,7 @@ async function measureColdStart(): Promise<ColdStart> {
     await buildApp({ folder: join(folder, 'app') });
     await buildApp({ folder: join(folder, 'compiled') });
     await compileApp(join(folder, 'compiled'));
-    await buildApp({ entry: join(folder, 'hello.ts'), folder: join(folder, 'hello') });
+    await buildApp({ files: [join(folder, 'hello.ts')], folder: join(folder, 'hello') });
     for (const name of ['app', 'compiled', 'hello'])
       await writeFile(join(folder, name, 'package.json'), '{"type":"module"}');
     const bundle = [join(folder, 'app', 'app.js')];
@@ -77,7 +77,7 @@ async function measureFirstResponse(): Promise<FirstResponse> {
     await writeFile(join(folder, 'hello.ts'), HELLO);
     await buildFixtures({ ...deployedApp, folder: product });
     await compileApp(product);
-    await buildApp({ entry: join(folder, 'hello.ts'), folder: hello });
+    await buildApp({ files: [join(folder, 'hello.ts')], folder: hello });
     await writeFile(join(hello, 'package.json'), '{"type":"module","main":"app.js"}');
     // As in a package: with them, the local host does not use compiled code.
     for (const app of [product, hello]) await rm(join(app, 'main.cjs.map'));

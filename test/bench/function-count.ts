@@ -26,7 +26,7 @@ await mkdir(OUT, { recursive: true });
 // Inside of the repository, where the packages are found.
 const folder = await mkdtemp(join(OUT, 'function-count-'));
 try {
-  await buildApp({ entry: fileURLToPath(new URL('grouped-functions.ts', import.meta.url)), folder });
+  await buildApp({ files: [fileURLToPath(new URL('grouped-functions.ts', import.meta.url))], folder });
   await compileApp(folder);
   await writeFile(join(folder, 'package.json'), '{"type":"module","main":"app.js"}');
   await copyFile('host.json', join(folder, 'host.json'));

@@ -13,7 +13,7 @@ const { tables, queues, containers }: Record<string, string[]> = JSON.parse(form
 const prefixed = JSON.parse(formatInfraModel({ ...model, prefix: 'shop' }));
 
 test('infra/model.json follows from the model', () => {
-  const hint = 'infra/model.json is stale: run npm run infra-model, and commit it';
+  const hint = 'infra/model.json is stale: run npm run infra, and commit it';
   expect(readFileSync(MODEL_FILE, 'utf8'), hint).toBe(formatInfraModel(model));
 });
 

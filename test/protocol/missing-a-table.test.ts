@@ -62,7 +62,7 @@ async function takeMessage(over: Partial<Message> = {}): Promise<Message> {
 }
 const poison = async () => (await engineConsume.listPoison(engine, { limit: 10 })).items;
 const missing = (what: string) =>
-  `Missing in the storage account: ${what}. To create what is missing, run npm run infra-model`;
+  `Missing in the storage account: ${what}. To create what is missing, run npm run infra`;
 
 test('an entity is stored while the table of an index is missing, and is indexed when the table exists', async () => {
   await storageTables.dropTable(storage, 'vehiclesbymodel');

@@ -1,14 +1,13 @@
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { buildLibrary } from '../../local/commands/build-library.ts';
 import { signToken, startIdentityProvider } from '../../local/instance/identity-provider.ts';
 import { endChild, spawnScript } from '../../local/instance/spawn-child.ts';
 import { checkTypes } from '../check-types.ts';
+import { installPackage } from '../installed-package.ts';
 import { storageAccounts } from '../kit/storage.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { IS_EVERY_POINT } from '../points.ts';
@@ -32,30 +31,12 @@ const run = promisify(execFile);
 
 let folder: string;
 let installed: string;
-let packed: string[];
+let packed: readonly string[];
+let remove: () => Promise<void>;
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'rowkey-adopter-'));
-  await cp(join(ROOT, 'test', 'adopter'), folder, { recursive: true });
-  const library = join(folder, 'library');
-  await buildLibrary(library);
-  const { stdout } = await run('npm', ['pack', library, '--json', '--pack-destination', folder]);
-  const [{ filename, files }] = JSON.parse(stdout);
-  packed = files.map(({ path }: { path: string }) => path);
-  installed = join(folder, 'node_modules', 'rowkey');
-  await mkdir(installed, { recursive: true });
-  await run('tar', ['xzf', join(folder, filename), '-C', installed, '--strip-components=1']);
-  await rm(library, { recursive: true });
-  // Without a registry: the declared dependencies, and nothing else, are placed where npm would install them.
-  const { dependencies, peerDependencies } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
-  for (const name of Object.keys({ ...dependencies, ...peerDependencies, '@types/node': '' })) await link(name);
+  ({ folder, installed, packed, remove } = await installPackage());
 });
-afterAll(() => rm(folder, { recursive: true, force: true }));
-
-async function link(name: string): Promise<void> {
-  const path = join(folder, 'node_modules', name);
-  await mkdir(dirname(path), { recursive: true });
-  await symlink(join(ROOT, 'node_modules', name), path, 'junction');
-}
+afterAll(() => remove());
 
 /** Runs the `bin` of the package. */
 async function rowkeyCommand(parameters: readonly string[], env: Record<string, string> = {}) {
@@ -80,7 +61,7 @@ test('packs JavaScript and declarations without the examples, the app and its to
   expect(
     packed.filter(
       (path) =>
-        !/^lib\/console\/|^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE|host\.json)$/.test(
+        !/^lib\/console\/|^infra\/.*\.(bicep|bicepparam|json|kql|yaml|yml)$|^(lib|local)\/.*\.(js|d\.ts)$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE|host\.json)$/.test(
           path,
         ),
     ),
@@ -103,7 +84,7 @@ test('packs pages whose links and pictures are packed, and whose commands work w
     if (/!\w[\w ]*:/.test(text)) dead.push(`${page}: a picture`);
     const says = text.split('\n', 4).join(' ').includes('are those of a clone of Rowkey');
     for (const [command] of text.matchAll(/npm (run|start|ci|cit|test)\b[^`\n]*/g))
-      if (!says || / (import|export|verify|reindex|purge|replay|infra-model)\b/.test(command))
+      if (!says || / (import|export|verify|reindex|purge|replay|infra|token|package)\b/.test(command))
         foreign.push(`${page}: ${command}`);
   }
   expect(links).toBeGreaterThan(100);
@@ -119,7 +100,7 @@ test('packs pages whose links and pictures are packed, and whose commands work w
 test('names its own commands in messages', async () => {
   const { commandLine } = await import(join(installed, 'lib', 'command-line.js'));
   expect(commandLine('reindex', 'vehicles plate', 'yard')).toBe('npx rowkey reindex vehicles plate --path yard');
-  expect(commandLine('infra-model')).toBe('npx rowkey infra-model');
+  expect(commandLine('infra')).toBe('npx rowkey infra');
 });
 
 test('requires a Node that every dependency supports', async () => {

@@ -6,7 +6,7 @@ import { runScript } from '../../start-process.ts';
 const scripts: Record<string, string> = JSON.parse(readFileSync('package.json', 'utf8')).scripts;
 const fileOf = (name: string) => scripts[name]?.match(/\S+\.ts$/)?.[0] ?? name;
 
-test.each(['infra-model', 'checklist', 'problems', 'console-size', 'shape'])(
+test.each(['infra', 'checklist', 'problems', 'console-size', 'shape'])(
   '%s explains itself with --help, and changes nothing',
   async (name) => {
     const { code, said } = await runScript(fileOf(name), ['--help'], { deployed: true });

@@ -135,14 +135,14 @@ const hasOwnEntities = own.length > 2;
 
 // A usual run removes the packs in the next test only, because the checks of each repository take most of a minute.
 test.runIf(packs.length > 0 && IS_EVERY_POINT)(
-  'without the packs, every check passes after npm run infra-model',
+  'without the packs, every check passes after npm run infra',
   async () => {
     const root = await clone('emptied');
     await removePacks(root, packs);
     expect(await readdir(join(root, 'model'))).toEqual(own);
     const stale = await vitest(root, 'test/infra/model.test.ts');
-    expect(stale).toMatchObject({ code: 1, said: expect.stringContaining('run npm run infra-model') });
-    expect(await npm(root, 'infra-model')).toMatchObject({ code: 0 });
+    expect(stale).toMatchObject({ code: 1, said: expect.stringContaining('run npm run infra') });
+    expect(await npm(root, 'infra')).toMatchObject({ code: 0 });
     // The commands of the workflow pages write an entity of the packs.
     const ofModel = (await testsOfTheModel(root)).filter((file) => !file.startsWith('test/workflows'));
     await expectGreen(root, 'test/lib/define', ...ofModel);

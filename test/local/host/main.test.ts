@@ -77,7 +77,10 @@ test('the host reports a missing build, an app without functions and missing arg
 test('the host reports an app that throws while it loads, with the name of its file', async () => {
   expect(await runBare("throw new Error('not today');")).toEqual({
     code: 1,
-    lines: ['functions/last.js could not be loaded: not today'],
+    lines: [
+      'functions/last.js could not be loaded: not today',
+      expect.stringMatching(/^ {4}at file:\S+functions\/last\.js:\d+:\d+$/),
+    ],
   });
 });
 

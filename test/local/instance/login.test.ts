@@ -11,7 +11,7 @@ let folder: string;
 let provider: LocalIdentityProvider;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rowkey-login-'));
-  provider = await startIdentityProvider({ folder, roles: ['reader', 'hr', 'a<b>"'] });
+  provider = await startIdentityProvider({ folder, signers: () => ({ roles: ['reader', 'hr', 'a<b>"'] }) });
 });
 afterAll(async () => {
   await provider.stop();
@@ -126,7 +126,10 @@ test('a person without a role of the model is asked again', async () => {
 });
 
 test('a person without a role needs a name where the model has a role for all who sign in', async () => {
-  const open = await startIdentityProvider({ folder, roles: ['reader', 'user'], signedIn: 'user' });
+  const open = await startIdentityProvider({
+    folder,
+    signers: () => ({ roles: ['reader', 'user'], signedIn: 'user' }),
+  });
   try {
     const choose = (person: Record<string, string>) =>
       fetch(`${open.issuer}/authorize`, {

@@ -1,0 +1,31 @@
+// Checks the app in its argument and sends the result to its parent.
+import { registerHooks } from 'node:module';
+import { fileURLToPath } from 'node:url';
+import { resourcesOf } from '../../lib/operations/resources.ts';
+import { formatError } from '../cli/command.ts';
+import { checkApp } from './check-app.ts';
+import type { InspectedApp } from './inspect-app.ts';
+
+const [folder = '.'] = process.argv.slice(2);
+const files = new Set<string>();
+registerHooks({
+  load(url, context, next) {
+    if (url.startsWith('file:') && !url.includes('/node_modules/')) files.add(fileURLToPath(url.split('?')[0] ?? url));
+    return next(url, context);
+  },
+});
+
+async function inspect(): Promise<InspectedApp> {
+  try {
+    const { model } = await checkApp(folder);
+    const { prefix, roles, signedIn } = model;
+    const { tables, queues, containers } = resourcesOf(model.list, Date.now(), model);
+    const app = { prefix, resources: { tables, queues, containers }, roles, signedIn };
+    return { files: [...files], app };
+  } catch (error) {
+    return { files: [...files], problem: formatError(error) };
+  }
+}
+
+const inspected = await inspect();
+process.send?.(inspected, () => process.exit());
