@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { checkTypes } from '../check-types.ts';
@@ -50,6 +50,16 @@ test('npm test runs the test of each, but for those that hold nothing besides a 
     return isLeftToAll(file) || isInSlowGroup || /^\s*\{[^}]*'slow'/.test(after);
   });
   expect(left.map(({ test: [file, title] }) => `${file}: ${title}`)).toEqual([]);
+});
+
+test('each promise is in the file of its room', async () => {
+  const roomOf = ({ file }: Cut) => /^(?:lib\/)?(engine\/[\w-]+(?=\/)|\w+)/.exec(file)?.[1]?.replace('/', '-');
+  const rooms = readdirSync('test/mutation/promises').map((file) => basename(file, '.ts'));
+  for (const room of rooms) {
+    const [promises]: Cut[][] = Object.values(await import(`../mutation/promises/${room}.ts`));
+    expect(promises?.map(roomOf)).toEqual(promises?.map(() => room));
+    expect(PROMISES).toEqual(expect.arrayContaining(promises ?? []));
+  }
 });
 
 test('each of the cuts has a name of its own', () => {
