@@ -111,12 +111,30 @@ const DRILLS: readonly { readonly targets: readonly Target[]; readonly create: (
     /** A writer sleeps until others have done its work, and dies when it has written an index entry. */
     targets: OWNED,
     create(chance) {
-      const forMs = chance.between(REMINDED_MS + 2_000, LONGEST_PAUSE_MS);
+      const slept = sleep(chance);
       return {
-        stops: [stop('write entity', pause(forMs)), dieAfterInsert(chance)],
-        others: [{ ms: chance.between(REMINDED_MS, forMs), act: chance.pick(['delete', 'update', 'restore']) }],
+        stops: [stop('write entity', slept), dieAfterInsert(chance)],
+        others: [{ ms: chance.between(REMINDED_MS, slept.forMs), act: chance.pick(['delete', 'update', 'restore']) }],
       };
     },
+  },
+  {
+    /** A writer sleeps until others have ended its intent, and dies when it has written the entity. */
+    targets: OWNED,
+    create: (chance) => ({
+      first: chance.pick(['update', 'update', 'create']),
+      stops: [stop('send message', sleep(chance)), stop('write entity', DIES_AFTER)],
+      others: [],
+    }),
+  },
+  {
+    /** A writer sleeps until others have ended its intent, and dies when it has claimed a unique value. */
+    targets: UNIQUE,
+    create: (chance) => ({
+      first: chance.pick(['update', 'create']),
+      stops: [stop('send message', sleep(chance)), stop('insert other', DIES_AFTER)],
+      others: [],
+    }),
   },
   {
     /** A function sleeps until the reminder of its work is about to be received, and writes an index entry after that. */
@@ -167,6 +185,11 @@ const DRILLS: readonly { readonly targets: readonly Target[]; readonly create: (
 
 function delay(chance: Chance, mostMs: number, leastMs = 100): Pause {
   return { end: chance.pick(['held', 'pauses before']), forMs: chance.between(leastMs, mostMs) };
+}
+
+/** Until others have done the work. */
+function sleep(chance: Chance): Pause {
+  return pause(chance.between(REMINDED_MS + 2_000, LONGEST_PAUSE_MS));
 }
 
 function dieAfterInsert(chance: Chance): Stop {
