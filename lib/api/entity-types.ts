@@ -330,7 +330,7 @@ type ListedBy<Of extends Declared, By extends Index> = TypesOfIndex<By>['copies'
   ? PickEach<Listed<Of>, KeyField<Of> | Copy>
   : Listed<Of>;
 
-export type ReadThrough<Of extends Declared, By extends Index, As extends Binding> = ReadByValue<Of, By, As> &
+type ReadThrough<Of extends Declared, By extends Index, As extends Binding> = ReadByValue<Of, By, As> &
   ([RangeStart<Of, By>] extends [never]
     ? unknown
     : {

@@ -41,7 +41,7 @@ export interface Given {
 export const ACTIONS = ['read', 'create', 'update', 'delete'] as const;
 export type Action = (typeof ACTIONS)[number];
 /** An update for which one rule holds before, and another one after it. */
-export interface Transition {
+interface Transition {
   readonly before: readonly Given[];
   readonly after: readonly Given[];
 }

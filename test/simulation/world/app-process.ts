@@ -18,7 +18,7 @@ import { runIn, type VirtualProcess } from './virtual-world.ts';
 
 type Handler = (input: unknown, context: InvocationContext) => unknown;
 
-export interface Registered {
+interface Registered {
   readonly http: { readonly name: string; readonly handler: Handler };
   readonly queues: {
     readonly name: string;

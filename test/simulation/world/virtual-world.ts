@@ -17,7 +17,7 @@ export interface VirtualProcess {
   asleepUntil: number;
 }
 
-export interface Context {
+interface Context {
   readonly process: VirtualProcess | undefined;
   readonly chance: Chance;
 }

@@ -3,8 +3,6 @@ import { createTransport, type Reply, type Request, type TokenSource } from '../
 import { type Cost, createMeter, type Measured } from './cost.ts';
 import { type EntityClient, type Explained, toClients } from './entity-client.ts';
 
-export type { Cost, Measured, Reply, Request };
-
 /** The API of the app as the pages use it. */
 export interface Api {
   /** The root, such as `https://example.azurewebsites.net/api`. */

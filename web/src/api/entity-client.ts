@@ -4,7 +4,6 @@ import type {
   Explanation,
   Listing,
   Operation,
-  PageOptions,
   Stored as StoredAs,
   UploadOptions,
   WriteOptions,
@@ -67,7 +66,7 @@ interface IndexClient {
   range(given: Values, options?: ListOptions): Listing<Values>;
 }
 
-export type { CallOptions, Explanation, Listing, Operation, PageOptions };
+export type { Explanation, Listing };
 
 /** The calls of a client, which explain instead of executing. */
 export type Explained = {

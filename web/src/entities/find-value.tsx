@@ -52,7 +52,7 @@ export function FindValue(props: {
 }
 
 /** Each field of which a way needs the value alone, and each that bounds a list without other values. */
-export function findAnswers(entity: Entity, ways: readonly Way[], value: string, query: ListQuery): readonly Answer[] {
+function findAnswers(entity: Entity, ways: readonly Way[], value: string, query: ListQuery): readonly Answer[] {
   if (value === '') return [];
   const free = { ...query, given: {}, from: '', to: '' };
   return ways.flatMap((way): Answer[] => {

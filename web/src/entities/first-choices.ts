@@ -5,9 +5,9 @@ import { createPageReader } from './read-page.ts';
 import { findOpening, findPreview, findRead, waysToRead } from './ways.ts';
 
 /** Enough to choose from. Whoever has more rows types the value. */
-export const MOST_CHOICES = 50;
+const MOST_CHOICES = 50;
 
-export interface Choice {
+interface Choice {
   readonly value: string;
   /** The label of the row, or the value. */
   readonly text: string;
