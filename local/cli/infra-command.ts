@@ -112,8 +112,11 @@ async function templateOf(model: Model, folder: string): Promise<TemplateFile[]>
 
 const Manifest = z.object({ name: z.string().optional() });
 
-/** The template names commands and pages of the repository. */
-function toAppText(text: string, { name, hasPage }: { readonly name: string; readonly hasPage: boolean }): string {
+/** Returns a file of the template as an app has it: the template names commands and pages of the repository. */
+export function toAppText(
+  text: string,
+  { name, hasPage }: { readonly name: string; readonly hasPage: boolean },
+): string {
   return text
     .replaceAll(hasPage ? MARKERS : PAGE_PART, '')
     .replaceAll(/(?<!node_modules\/rowkey\/)\bdocs\/(?=[\w-]+\.md)/g, 'node_modules/rowkey/docs/')

