@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { buildConsole } from '../package/build-console.ts';
@@ -49,7 +49,7 @@ const COMMANDS =
 /** The examples that this starts are not in the package. */
 const START = /npm start(?! -- --app)\b(?: --(?=[ `]))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;
-const CLONE_ONLY = 'The commands `npm start` and `npm run …` of this page are those of a clone of Rowkey.';
+const CLONE_ONLY = 'The commands `npm run …` and `npm test` of this page are those of a clone of Rowkey.';
 
 /**
  * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts, of the client
@@ -63,6 +63,8 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   const args = ['--project', join(ROOT, 'tsconfig.build.json'), '--outDir', folder, '--checkers', '1'];
   const { status, stdout } = spawnSync(process.execPath, [compiler, ...args], { encoding: 'utf8' });
   if (status !== 0) throw new Error(`The library does not compile.\n${stdout}`);
+  // Nobody imports a command.
+  for await (const file of glob('local/**/*.d.ts', { cwd: folder })) await rm(join(folder, file));
   // Beside lib/register-functions.js, which serves it.
   await buildConsole(join(folder, 'lib', 'console'));
   await nameThePackage(join(folder, 'lib', 'command-line.js'));
