@@ -63,7 +63,12 @@ const pause = (forMs: number): Pause => ({ end: 'pauses after', forMs });
 const DIES_BEFORE: Pause = { end: 'dies before', forMs: 0 };
 const DIES_AFTER: Pause = { end: 'dies after', forMs: 0 };
 
-const DRILLS: readonly { readonly targets: readonly Target[]; readonly create: (chance: Chance) => Drill }[] = [
+interface Kind {
+  readonly targets: readonly Target[];
+  readonly create: (chance: Chance) => Drill;
+}
+
+const DRILLS: readonly Kind[] = [
   {
     /** A client takes a unique value back while the former change is about to remove the row. */
     targets: UNIQUE,
@@ -119,24 +124,6 @@ const DRILLS: readonly { readonly targets: readonly Target[]; readonly create: (
     },
   },
   {
-    /** A writer sleeps until others have ended its intent, and dies when it has written the entity. */
-    targets: OWNED,
-    create: (chance) => ({
-      first: chance.pick(['update', 'update', 'create']),
-      stops: [stop('send message', sleep(chance)), stop('write entity', DIES_AFTER)],
-      others: [],
-    }),
-  },
-  {
-    /** A writer sleeps until others have ended its intent, and dies when it has claimed a unique value. */
-    targets: UNIQUE,
-    create: (chance) => ({
-      first: chance.pick(['update', 'create']),
-      stops: [stop('send message', sleep(chance)), stop('insert other', DIES_AFTER)],
-      others: [],
-    }),
-  },
-  {
     /** A function sleeps until the reminder of its work is about to be received, and writes an index entry after that. */
     targets: QUEUED,
     create(chance) {
@@ -183,6 +170,30 @@ const DRILLS: readonly { readonly targets: readonly Target[]; readonly create: (
   },
 ];
 
+/** A writer sleeps between its intent and what comes next. Each takes a minute and more. */
+const SLEEPS: readonly Kind[] = [
+  {
+    /** A writer sleeps until others have ended its intent, and dies when it has written the entity. */
+    targets: OWNED,
+    create: (chance) => ({
+      first: chance.pick(['update', 'update', 'create']),
+      stops: [stop('send message', sleep(chance)), stop('write entity', DIES_AFTER)],
+      others: [],
+    }),
+  },
+  {
+    /** A writer sleeps until others have ended its intent, and dies when it has claimed a unique value. */
+    targets: UNIQUE,
+    create: (chance) => ({
+      first: chance.pick(['update', 'create']),
+      stops: [stop('send message', sleep(chance)), stop('insert other', DIES_AFTER)],
+      others: [],
+    }),
+  },
+];
+/** So many come after the drills of the other kinds. */
+const SLEEPS_PER_DRILL = 0.2;
+
 function delay(chance: Chance, mostMs: number, leastMs = 100): Pause {
   return { end: chance.pick(['held', 'pauses before']), forMs: chance.between(leastMs, mostMs) };
 }
@@ -201,15 +212,17 @@ interface DrillsOptions {
   readonly steps: readonly Step[];
   /** When the first drill begins. */
   readonly from: number;
+  /** How many, beside those in which a writer sleeps. */
   readonly drills: number;
 }
 
 /** Drills one after another: a process that sleeps takes part in no other. */
 export function drillsOf(entities: readonly Entity[], { seed, steps, from, drills }: DrillsOptions): Timed[] {
   let next = from;
-  return Array.from({ length: drills }).flatMap((_, scene) => {
+  const length = drills + Math.ceil(drills * SLEEPS_PER_DRILL);
+  return Array.from({ length }).flatMap((_, scene) => {
     const chance = createChance(seed, 'drill', scene);
-    const { targets, create } = chance.pick(DRILLS);
+    const { targets, create } = chance.pick(scene < drills ? DRILLS : SLEEPS);
     const target = chance.pick(targets);
     const drill = create(chance);
     const at = next + 2 * BEFORE_MS;
