@@ -38,8 +38,6 @@ const results = await new Stryker({
   plugins: ['@stryker-mutator/vitest-runner', './test/mutation/sample.ts'],
   checkers: ['sample'],
   vitest: { configFile: 'test/mutation/vitest.config.ts', related: false },
-  // The first run keeps, for each test, the mutants that it reaches.
-  testRunnerNodeArgs: ['--max-old-space-size=7168'],
   coverageAnalysis: 'perTest',
   // What runs only while a module loads would need all tests.
   ignoreStatic: true,

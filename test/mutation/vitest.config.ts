@@ -47,10 +47,11 @@ export default defineConfig({
     include: globSync(TESTS, { exclude: EXCLUDED }).filter((file) => isInProcess(file, { hasStorage: true })),
     globalSetup: ['test/unit-setup.ts'],
     // The files share their modules, which a mutant would otherwise load for each of them.
-    setupFiles: ['test/memory-setup.ts'],
+    setupFiles: ['test/mutation/coverage-setup.ts', 'test/memory-setup.ts'],
     ...WITHOUT_SLOW,
     isolate: false,
-    sequence: { sequencer: LikelyFirst },
+    // Stryker's own setup comes first.
+    sequence: { sequencer: LikelyFirst, setupFiles: 'list' },
     // A test whose event never happens fails before Stryker ends the process.
     testTimeout: 90_000,
     hookTimeout: 90_000,
