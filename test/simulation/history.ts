@@ -69,8 +69,10 @@ export function createHistory(): History {
     const operations: KeyOperation[] = [];
     // The search for an order applies an operation thousands of times.
     const projected = project(entity, values);
+    // A delete that the SDK repeats cannot tell whether it was its first request that deleted the row.
+    const isRepeat = (state: State) => change === 'delete' && code === 'ok' && state === 'none';
     const apply = (state: State) =>
-      required === undefined || state === 'any' || nameState(state) === nameState(required)
+      required === undefined || state === 'any' || nameState(state) === nameState(required) || isRepeat(state)
         ? effectOf(change, { values, projected }, state)
         : undefined;
     noteVersion(entity, id, outcome);
