@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { handleCors } from './cors.ts';
+import { prepareDrain } from './drain-server.ts';
 import { hostVersion } from './functions-core.ts';
 import { deferBody, hasBody, hasKey, MAX_BODY_BYTES, type RequestHead, readHead, watchClient } from './http-request.ts';
 import { invoke } from './invoke.ts';
@@ -68,9 +69,11 @@ export async function startHttpListener(
     // Node looks for late requests at this interval.
     connectionsCheckingInterval: requestWithinMs / 4,
   });
+  const drain = prepareDrain(server);
   function serve(request: IncomingMessage, response: ServerResponse) {
-    // A kept-alive connection would delay the stop. After a refused body, the next bytes may be that body or a request.
-    if (!server.listening || expectsContinue(request)) response.setHeader('connection', 'close');
+    drain.begin(response);
+    // After a refused body, the next bytes may be that body or a request.
+    if (expectsContinue(request)) response.setHeader('connection', 'close');
     const head = readHead(request);
     if (typeof head === 'number') {
       response.setHeader('connection', 'close');
@@ -126,7 +129,7 @@ export async function startHttpListener(
 
   function inviteBody(request: IncomingMessage, response: ServerResponse) {
     if (!expectsContinue(request) || !hasBody(request)) return;
-    if (server.listening) response.removeHeader('connection');
+    if (!drain.isDraining) response.removeHeader('connection');
     response.writeContinue();
   }
 
@@ -158,7 +161,7 @@ export async function startHttpListener(
 
   return {
     port: typeof address === 'object' && address ? address.port : port,
-    stop: () => new Promise((stopped) => server.close(() => stopped())),
+    stop: drain.drain,
   };
 }
 

@@ -36,6 +36,7 @@ test('SIGTERM waits for the running invocation, notifies the app and exits with 
   expect(await response.text()).toBe('done');
   expect(await ended).toEqual([0, null]);
   expect(host.lines).toContain('terminated after start: true');
+  expect(host.lines.filter((line) => line.includes('still in progress'))).toEqual([]);
 });
 
 test('the host ends when nobody reads its log any more', async () => {
