@@ -214,6 +214,8 @@ function createRuntime(
     }),
   );
   let isProvisioned = false;
+  /** True on the emulator until a look for what is missing there, and its creation, have succeeded. */
+  let isCreating = false;
   let formerParts: readonly string[] = [];
 
   /** What is missing in the accounts that respond. Undefined if that is nothing, and one of several is away. */
@@ -286,7 +288,8 @@ function createRuntime(
 
   /** Reports nothing: a request repeats what fails here, and logs what was found. */
   function warmUp(): void {
-    const created = isOnThisMachine(storage()) ? createMissing() : undefined;
+    isCreating = isOnThisMachine(storage());
+    const created = isCreating ? createMissing() : undefined;
     warmedUp = Promise.allSettled([created])
       .then(() => Promise.allSettled([findMissingOnce(), guardOnce()]))
       .then(look);
@@ -295,6 +298,7 @@ function createRuntime(
 
   async function createMissing(): Promise<void> {
     if ((await findMissingOnce())?.length) await inProcess(createAll);
+    isCreating = false;
   }
 
   async function record<Result>(by: string, write: () => Promise<Result>): Promise<Result> {
@@ -310,6 +314,7 @@ function createRuntime(
     if (refusal) throw refusal;
     guarded ??= inProcess(async () => {
       await warmedUp;
+      if (isCreating) await createMissing();
       // A failure of this listing says nothing about the requests that need one resource each.
       const [missing, notes] = await Promise.all([findMissingOnce().catch(() => undefined), guardOnce()]);
       if (missing?.length) log.error(describeMissing(missing));

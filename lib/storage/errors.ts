@@ -97,6 +97,9 @@ const TOO_LARGE = new Set([
   'TooManyProperties',
 ]);
 const NO_ANSWER = 'Storage is unavailable.';
+/** The SDK for blobs uses a newer API version than any release of the emulator knows. */
+const OLDER_API =
+  'The storage emulator rejects the API version of the SDK (400 InvalidHeaderValue): start Azurite with --skipApiVersionCheck.';
 
 /** The sentence for operators; `missing` has names such as `table employees`. */
 export function describeMissing(missing: readonly string[]): string {
@@ -229,6 +232,8 @@ function translate(error: unknown, name: string): unknown {
       { cause: error },
     );
   const status = error.statusCode;
+  if (code === 'InvalidHeaderValue' && error.message.includes('API version'))
+    return new RowkeyError('wrong-setting', OLDER_API, { cause: error });
   // The filter is part of the URL, and the declaration may allow values of any length.
   if (status === 414 || status === 431)
     return new RowkeyError('invalid-input', 'The filter is too long for Table storage.', {
