@@ -59,6 +59,9 @@ param maximumInstanceCount int
 @description('Memory of one instance of the app in MB.')
 param instanceMemoryMB 512 | 2048 | 4096 = 2048
 
+@description('How a deployment replaces running instances. Recreate ends requests and messages in progress. RollingUpdate lets them finish, while both versions run.')
+param siteUpdateStrategy 'Recreate' | 'RollingUpdate' = 'Recreate'
+
 @description('Issuer of the bearer tokens that the app accepts: the claim iss.')
 @minLength(1)
 param tokenIssuer string
@@ -345,6 +348,7 @@ module app 'modules/app.bicep' = {
     isZoneRedundant: checkedZoneRedundancy
     maximumInstanceCount: maximumInstanceCount
     instanceMemoryMB: instanceMemoryMB
+    siteUpdateStrategy: siteUpdateStrategy
     tokenIssuer: tokenIssuer
     tokenAudience: tokenAudience
     tokenJwksUri: tokenJwksUri

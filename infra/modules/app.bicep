@@ -46,6 +46,9 @@ param maximumInstanceCount int
 @description('Memory of one instance in MB.')
 param instanceMemoryMB 512 | 2048 | 4096
 
+@description('How a deployment replaces running instances.')
+param siteUpdateStrategy 'Recreate' | 'RollingUpdate'
+
 @description('Issuer of the bearer tokens that the app accepts: the claim iss.')
 param tokenIssuer string
 
@@ -153,6 +156,11 @@ resource app 'Microsoft.Web/sites@2025-03-01' = {
             perInstanceConcurrency: httpConcurrency
           }
         }
+      }
+      // Documented for this API version, and missing in its types.
+      #disable-next-line BCP037
+      siteUpdateStrategy: {
+        type: siteUpdateStrategy
       }
     }
     // Flex Consumption has no FTP and rejects ftpsState.

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { anyText } from '../any-text.ts';
-import { declarations, sources, theDeclaration, valueAt } from './bicep.ts';
+import { declarations, sources, theDeclaration, theResource, valueAt } from './bicep.ts';
 import { evaluate } from './evaluate.ts';
 
 const PARAMETER_FILES = ['dev.bicepparam', 'main.bicepparam', 'prod.bicepparam'];
@@ -104,6 +104,15 @@ describe('accountManagement', () => {
     ['another workspace for the first account', [{ account: 'first', workspaceId: 'id' }]],
   ])('rejects %s', (_, management) => {
     expect(() => valuesOf('skus', ...management)).toThrow('accountManagement needs different names');
+  });
+});
+
+describe('siteUpdateStrategy', () => {
+  test('is that of the app', () => {
+    const app = theResource('Microsoft.Web/sites');
+    expect(valueAt(app, 'properties.functionAppConfig.siteUpdateStrategy.type')).toBe('siteUpdateStrategy');
+    expect(valueAt(theDeclaration('module', 'app'), 'params.siteUpdateStrategy')).toBe('siteUpdateStrategy');
+    expect(inMain('siteUpdateStrategy', {})).toBe('Recreate');
   });
 });
 
