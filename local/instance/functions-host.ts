@@ -48,9 +48,14 @@ const OWN_HOST = fileURLToPath(moduleFile('../host/main', import.meta.url));
 /** Starts the host and returns before it serves: poll `/api/health`. */
 export async function startFunctionsHost(options: FunctionsHostOptions): Promise<FunctionsHost> {
   const { app, port, settings, cors = [], state, func, log } = options;
-  const isCoreTools = func === true || (func === undefined && hasCoreTools());
-  if (func && !hasCoreTools())
+  const version = func === false ? undefined : findCoreTools();
+  const isCoreTools = version !== undefined;
+  if (func && !isCoreTools)
     throw new Error('Cannot use --func: Azure Functions Core Tools are not installed (no func on the PATH).');
+  if (isCoreTools && !isLoopbackOnly(version))
+    log(
+      `Core Tools ${version} listen on every address of this machine, and their admin routes need no key. Update to 4.13 or newer, which listen on 127.0.0.1 only.`,
+    );
   // local/host chooses a free port itself and reports it: a port that is free now may be in use when the host listens.
   let listening = isCoreTools ? await requireFreePort(port) : undefined;
   const args = ['--port', String(listening ?? port), ...(cors.length > 0 ? ['--cors', cors.join(',')] : [])];
@@ -95,6 +100,14 @@ export async function requireFreePort(port: number): Promise<number> {
   }
 }
 
-function hasCoreTools(): boolean {
-  return spawnSync('func', ['--version'], { stdio: 'ignore' }).status === 0;
+/** Returns the version of Core Tools, or undefined if they are not installed. */
+function findCoreTools(): string | undefined {
+  const { status, stdout } = spawnSync('func', ['--version'], { encoding: 'utf8' });
+  return status === 0 ? stdout.trim() : undefined;
+}
+
+/** https://github.com/Azure/azure-functions-core-tools/pull/5484 */
+function isLoopbackOnly(version: string): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  return major > 4 || (major === 4 && minor >= 13);
 }

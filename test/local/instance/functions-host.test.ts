@@ -14,9 +14,12 @@ setInterval(() => undefined, 1_000);
 console.log('serving ' + process.pid);`;
 
 /** As in the package of npm, `func` is a script that starts the program and forwards signals to it. */
-const WRAPPER = `
+const wrapper = (version: string) => `
 const { spawn } = require('node:child_process');
-if (process.argv.includes('--version')) process.exit(0);
+if (process.argv.includes('--version')) {
+  console.log('${version}');
+  process.exit(0);
+}
 const program = spawn(process.execPath, [__dirname + '/host.mjs'], { stdio: 'inherit' });
 program.on('exit', (code) => process.exit(code));
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => program.kill(signal));`;
@@ -29,11 +32,11 @@ const isRunning = (pid: number) => {
   }
 };
 
-async function writePrograms(ignored: readonly string[]): Promise<string> {
+async function writePrograms(ignored: readonly string[], version = '4.13.0'): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'rowkey-func-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   await writeFile(join(folder, 'host.mjs'), standIn(ignored));
-  await writeFile(join(folder, 'func'), `#!${process.execPath}\n${WRAPPER}`);
+  await writeFile(join(folder, 'func'), `#!${process.execPath}\n${wrapper(version)}`);
   await chmod(join(folder, 'func'), 0o755);
   return folder;
 }
@@ -51,6 +54,26 @@ test.skipIf(process.platform === 'win32')('stops Core Tools, which ignore SIGTER
   // A part that has ended already is stopped again when the product ends.
   await host.stop();
 });
+
+test.skipIf(process.platform === 'win32')(
+  'warns of Core Tools that listen on every address',
+  { tags: ['slow'] },
+  async () => {
+    const warningsOf = async (version: string) => {
+      const folder = await writePrograms([], version);
+      vi.stubEnv('PATH', `${folder}${delimiter}${process.env.PATH}`);
+      const logged: string[] = [];
+      const host = await startFunctionsHost({ app: folder, port: 0, settings: {}, log: (line) => logged.push(line) });
+      await host.kill();
+      return logged.filter((line) => line.includes('every address'));
+    };
+    expect(await warningsOf('4.6.0')).toEqual([
+      'Core Tools 4.6.0 listen on every address of this machine, and their admin routes need no key. Update to 4.13 or newer, which listen on 127.0.0.1 only.',
+    ]);
+    expect(await warningsOf('4.13.0')).toEqual([]);
+    expect(await warningsOf('5.0.1')).toEqual([]);
+  },
+);
 
 test.skipIf(process.platform === 'win32')('kills what has not ended in time', { tags: ['slow'] }, async () => {
   const folder = await writePrograms(['SIGTERM', 'SIGINT']);
