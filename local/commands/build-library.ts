@@ -68,8 +68,8 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   // Beside lib/register-functions.js, which serves it.
   await buildConsole(join(folder, 'lib', 'console'));
   await nameThePackage(join(folder, 'lib', 'command-line.js'));
-  const { name, version, description, license, type, engines, dependencies, devDependencies, peerDependencies } =
-    JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+  const root = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+  const { name, description, engines, dependencies, devDependencies, peerDependencies } = root;
   const commandLine = Object.fromEntries(COMMAND_LINE.map((dependency) => [dependency, devDependencies[dependency]]));
   const tools = Object.fromEntries(TOOLS.map((tool) => [tool, `^${devDependencies[tool]}`]));
   const exports = {
@@ -79,7 +79,7 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
     './testing': { types: './lib/testing/index.d.ts', default: './lib/testing/index.js' },
   };
   const manifest = {
-    ...{ name, version, description, license, type, engines },
+    ...{ name, description, ...publishedFields(root), engines },
     ...{ types: exports['.'].types, exports, bin: { rowkey: './local/commands/rowkey.js' } },
     ...{
       files: ['lib', 'local', 'docs', 'infra', 'host.json'],
@@ -97,6 +97,12 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   await cp(join(ROOT, 'local', 'package', 'README.md'), join(folder, 'README.md'));
   for (const page of PAGES)
     await writeFile(join(folder, page), toPackedPage(page, await readFile(join(ROOT, page), 'utf8')));
+}
+
+/** What the manifest of each published package has from that of the repository, which is private: it is the app of a clone. */
+export function publishedFields(root: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { version, license, keywords, homepage, bugs, repository, publishConfig, type } = root;
+  return { version, license, keywords, homepage, bugs, repository, publishConfig, type };
 }
 
 /** Messages of the package name its own command line instead of npm scripts. */

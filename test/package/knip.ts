@@ -1,0 +1,48 @@
+import type { KnipConfig } from 'knip';
+
+/** What knip cannot see from imports and scripts. Without a reason here, an unused file, export or dependency is deleted. */
+export default {
+  entry: [
+    'functions/*.ts',
+    // The entries of the package.
+    'lib/{index,client/index,client/sign-in,testing/index}.ts',
+    'local/commands/*.ts',
+    'web/{vite.config.ts,src/main.tsx}',
+    // Commands, tests and other processes load them by path. Readers copy the models.
+    'examples/*/{functions,model,pattern-examples,sample}.ts',
+    'examples/*/page/page.ts',
+    'local/package/app.ts',
+    'test/bench/*.ts',
+    'test/fixture/*.ts',
+    'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
+    'test/mutation/{sample,vitest.config}.ts',
+  ],
+  project: ['{functions,lib,local,model,examples,test}/**/*.ts', 'web/**/*.{ts,tsx}'],
+  // Projects of their own, which the tests compile.
+  ignore: ['test/adopter/**', 'test/misnamed/**'],
+  ignoreIssues: {
+    // Declaration files name its page.
+    'lib/features/lookup/lookup.ts': ['types'],
+    // The library @azure/functions and processes of tests get all exports of these modules at run time.
+    'local/host/{functions-core,log}.ts': ['exports'],
+    'test/memory-server.ts': ['exports'],
+    // One of two names for the same number, which says what the number is there.
+    'test/simulation/event.ts': ['duplicates'],
+  },
+  ignoreDependencies: [
+    // Resolved by name at run time, or started as a process.
+    '@cedar-policy/cedar-wasm',
+    '@kusto/language-service-next',
+    '@oazapfts/runtime',
+    '@stryker-mutator/vitest-runner',
+    'axe-core',
+    'azurite',
+    'oazapfts',
+    // Commands of a release and of CI.
+    '@changesets/cli',
+    '@arethetypeswrong/cli',
+    'publint',
+  ],
+  // Azure Functions Core Tools, which few need, and the command of a terminal test, which is skipped without it.
+  ignoreBinaries: ['func', 'script'],
+} satisfies KnipConfig;
