@@ -3,19 +3,20 @@ import type { KnipConfig } from 'knip';
 /** What knip cannot see from imports and scripts. Without a reason here, an unused file, export or dependency is deleted. */
 export default {
   entry: [
-    'functions/*.ts',
+    // Readers copy the examples. In one pattern, which also matches something where the examples are deleted.
+    '{examples,functions}/**/*.ts',
     // The entries of the package.
     'lib/{index,client/index,client/sign-in,testing/index}.ts',
     'local/commands/*.ts',
     'web/{vite.config.ts,src/main.tsx}',
-    // Commands, tests and other processes load them by path. Readers copy the models.
-    'examples/*/{functions,model,pattern-examples,sample}.ts',
-    'examples/*/page/page.ts',
+    // Commands, tests and other processes load them by path.
     'local/package/app.ts',
     'test/bench/*.ts',
     'test/fixture/*.ts',
     'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
     'test/mutation/{sample,vitest.config}.ts',
+    // Tests of the examples use them.
+    'test/rules/{aimed-attacks,declared-rules,marked-world}.ts',
   ],
   project: ['{functions,lib,local,model,examples,test}/**/*.ts', 'web/**/*.{ts,tsx}'],
   // Projects of their own, which the tests compile.
@@ -39,7 +40,6 @@ export default {
     'azurite',
     'oazapfts',
     // Commands of a release and of CI.
-    '@changesets/cli',
     '@arethetypeswrong/cli',
     'publint',
   ],

@@ -20,6 +20,7 @@ const Step = z.object({
 });
 const Job = z.object({
   permissions: Permissions.optional(),
+  if: z.string().optional(),
   needs: z.union([z.string(), z.array(z.string())]).optional(),
   environment: z.unknown().optional(),
   concurrency: Concurrency.optional(),
@@ -49,6 +50,7 @@ const ofApps = [false, true].map((hasPage) =>
 
 const has = (action: string) => (step: Step) =>
   step.uses?.toLowerCase().startsWith(`${action.toLowerCase()}@`) ?? false;
+const isPublishing = ({ run = '' }: Step) => run.includes('npm publish');
 const jobsOf = ({ jobs }: { jobs: Record<string, Job> }) => Object.entries(jobs).map(([id, job]) => ({ id, ...job }));
 
 /** The linter predates the context `vars`. */
@@ -57,7 +59,9 @@ const unknownVars = ({ kind, message }: LintResult) =>
 
 test('docs/workflows.md lists every workflow', () => {
   const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
-  expect(workflows.map(({ name }) => name).sort()).toEqual(['ci.yml', 'deploy.yml', 'nightly.yml', 'preview.yml']);
+  expect(workflows.map(({ name }) => name).sort()).toEqual(
+    ['ci', 'codeql', 'deploy', 'nightly', 'preview', 'release'].map((name) => `${name}.yml`),
+  );
   for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
 });
 
@@ -91,10 +95,10 @@ describe.each([...workflows, ...ofApps])('$name', { tags: ['slow'] }, (workflow)
     }
   });
 
-  test('allows identity tokens only in jobs that log in to Azure', () => {
+  test('allows identity tokens only in jobs that log in to Azure or publish to npm', () => {
     for (const { id, permissions, steps } of jobsOf(workflow)) {
       const granted = typeof permissions === 'object' && permissions['id-token'] === 'write';
-      expect(granted, id).toBe(steps.some(has('azure/login')));
+      expect(granted, id).toBe(steps.some((step) => has('azure/login')(step) || isPublishing(step)));
     }
   });
 
@@ -190,6 +194,74 @@ describe('the publishing step of deploy.yml', () => {
     const { status, stdout, stderr } = publish('The app was not found.');
     expect([status, stdout]).toEqual([1, '']);
     expect(stderr).toContain('The app was not found.');
+  });
+});
+
+describe('release.yml', () => {
+  const { jobs = {} } = workflows.find(({ name }) => name === 'release.yml') ?? {};
+  const { publish } = jobs;
+  const script = publish?.steps.find(isPublishing)?.run ?? 'false';
+
+  test('publishes what the tested run has packed, and installs nothing where it may publish', () => {
+    const packing = workflows.find(({ name }) => name === 'ci.yml')?.jobs['npm-packages']?.steps ?? [];
+    expect(packing.map(({ run }) => run)).toContain('npm run check:package');
+    expect(packing.find(has('actions/upload-artifact'))?.with).toMatchObject({ path: 'dist/packages/' });
+    expect(jobs.ci?.uses).toBe('./.github/workflows/ci.yml');
+    expect(publish).toMatchObject({ needs: 'ci', environment: 'npm' });
+    expect(publish?.steps.some(has('actions/download-artifact'))).toBe(true);
+    expect(publish?.steps.some(has('actions/checkout'))).toBe(false);
+    for (const { run = '' } of publish?.steps ?? [])
+      expect(run).not.toMatch(/\bnpx\b|\bnpm (ci|i|install|run)\b(?! changelog)/);
+  });
+
+  test('runs in the repository that the packages name, and in no fork', () => {
+    const { repository } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+    const [, name] = /github\.com\/(.*)\.git$/.exec(repository.url) ?? [];
+    expect(jobs.ci?.if).toBe(`github.repository == '${name}'`);
+    // The others wait for a job that is skipped.
+    for (const { id, needs } of jobsOf({ jobs }).filter(({ id }) => id !== 'ci'))
+      expect(needs, id).toMatch(/^(ci|publish)$/);
+  });
+
+  /** Runs the step for a tag on a folder with packed packages, and a stand-in of npm that knows some versions. */
+  const release = (tag: string, tarballs: readonly string[], known: readonly string[] = []) => {
+    const folder = mkdtempSync(join(tmpdir(), 'rowkey-releasing-'));
+    try {
+      for (const tarball of tarballs) writeFileSync(join(folder, tarball), '');
+      const npm =
+        '#!/bin/sh\nif [ "$1" = view ]; then grep -qxF "$2" known && echo "$2" | sed "s/.*@//"; exit 0; fi\necho "$@"\n';
+      writeFileSync(join(folder, 'npm'), npm, { mode: 0o755 });
+      writeFileSync(join(folder, 'known'), known.map((one) => `${one}\n`).join(''));
+      const env = { PATH: `${folder}:${process.env.PATH}`, GITHUB_REF_NAME: tag };
+      return spawnSync('bash', ['-e', '-c', script], { cwd: folder, env, encoding: 'utf8' });
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  };
+  const published = (tarball: string, tag: string) =>
+    `publish ./${tarball} --provenance --access public --tag ${tag}\n`;
+
+  test('publishes each package of the version with a provenance', { tags: ['slow'] }, () => {
+    const { status, stdout } = release('v0.2.0', ['create-rowkey-0.2.0.tgz', 'rowkey-0.2.0.tgz']);
+    expect(status).toBe(0);
+    expect(stdout).toBe(published('create-rowkey-0.2.0.tgz', 'latest') + published('rowkey-0.2.0.tgz', 'latest'));
+  });
+  test('publishes a prerelease under the tag next', { tags: ['slow'] }, () => {
+    expect(release('v0.2.0-beta.1', ['rowkey-0.2.0-beta.1.tgz']).stdout).toBe(
+      published('rowkey-0.2.0-beta.1.tgz', 'next'),
+    );
+  });
+  test('goes on after what an earlier attempt has published', { tags: ['slow'] }, () => {
+    const tarballs = ['create-rowkey-0.2.0.tgz', 'rowkey-0.2.0.tgz'];
+    const { status, stdout } = release('v0.2.0', tarballs, ['create-rowkey@0.2.0']);
+    expect([status, stdout]).toEqual([0, published('rowkey-0.2.0.tgz', 'latest')]);
+  });
+  test('publishes nothing if a package is of another version than the tag', { tags: ['slow'] }, () => {
+    const { status, stdout } = release('v0.3.0', ['create-rowkey-0.3.0.tgz', 'rowkey-0.2.0.tgz']);
+    expect([status, stdout]).toEqual([
+      1,
+      expect.stringMatching(/^::error::rowkey-0\.2\.0\.tgz is not of version 0\.3\.0/),
+    ]);
   });
 });
 
