@@ -26,7 +26,7 @@ export function createPackageCommand(): Command {
 }
 
 /** Replaces a folder with the app as Azure runs it: bundled, with the console, host.json and a package.json without dependencies. */
-export async function packageOwnApp(folder: string, out: string): Promise<void> {
+async function packageOwnApp(folder: string, out: string): Promise<void> {
   const { problem } = await inspectApp(folder);
   if (problem !== undefined) throw new Error(problem);
   const { buildApp, compileApp } = await needTool('rolldown', () => import('../package/build-app.ts'));

@@ -10,7 +10,8 @@ export default {
     'local/commands/*.ts',
     'web/{vite.config.ts,src/main.tsx}',
     // Commands, tests and other processes load them by path.
-    'local/package/app.ts',
+    'local/instance/{end-with-parent,inspect-app-process}.ts',
+    'local/package/{app,compile-bundle}.ts',
     'test/bench/*.ts',
     'test/fixture/*.ts',
     'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
@@ -43,6 +44,6 @@ export default {
     '@arethetypeswrong/cli',
     'publint',
   ],
-  // Azure Functions Core Tools, which few need, and the command of a terminal test, which is skipped without it.
-  ignoreBinaries: ['func', 'script'],
+  // Tools of Azure, which few need, and the command of a terminal test, which is skipped without it.
+  ignoreBinaries: ['azd', 'func', 'script'],
 } satisfies KnipConfig;
