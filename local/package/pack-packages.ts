@@ -3,12 +3,16 @@ import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { buildCreate } from '../commands/build-create.ts';
 import { buildLibrary } from '../commands/build-library.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** What npm publishes, by the folder that has the manifest. */
-const PACKAGES = [{ folder: join(ROOT, 'dist', 'library'), build: buildLibrary }];
+const PACKAGES = [
+  { folder: join(ROOT, 'dist', 'library'), build: buildLibrary },
+  { folder: join(ROOT, 'dist', 'create'), build: buildCreate },
+];
 
 export interface Packed {
   readonly name: string;
