@@ -125,19 +125,25 @@ test('writes into an empty folder, and never into one that has files', async () 
   await expect(create('taken', 'none')).rejects.toThrow(`${join(folder, 'taken')} is a file: choose another name.`);
 });
 
-/** Presses these keys, one after another as they are read, and returns the answers and what was shown. */
+test('replaces no file that appears while it writes', async () => {
+  const both = await Promise.allSettled([create('same', 'none'), create('same', 'plain')]);
+  expect(both.map(({ status }) => status)).toContain('rejected');
+});
+
+/** Presses these keys, one after another as they are read, then Ctrl-C, and returns the answers and what was shown. */
 async function answer(given: Parameters<typeof ask>[0], keys: readonly string[]) {
   const [input, output] = [new PassThrough(), new PassThrough()];
   let shown = '';
   let left = [...keys];
   output.on('data', (chunk) => {
     shown += chunk;
-    const [key, ...others] = left;
+    const [key = CTRL_C, ...others] = left;
     left = others;
-    if (key !== undefined) setImmediate(() => input.write(key));
+    setImmediate(() => input.write(key));
   });
   return { answers: await ask(given, { input, output }), shown };
 }
+const CTRL_C = '\u0003';
 const ENTER = '\r';
 const DOWN = '\u001b[B';
 
@@ -163,6 +169,6 @@ test('says what is wrong with a name, and asks again', async () => {
 });
 
 test('writes nothing if the user ends the questions', async () => {
-  const { answers, shown } = await answer({}, ['\u0003']);
+  const { answers, shown } = await answer({}, []);
   expect([answers, shown]).toEqual([undefined, expect.stringContaining('Nothing was written.')]);
 });
