@@ -15,7 +15,7 @@ export default {
     'test/bench/*.ts',
     'test/fixture/*.ts',
     'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
-    'test/mutation/{sample,vitest.config}.ts',
+    'test/mutation/{coverage-setup,sample,vitest.config}.ts',
     // Tests of the examples use them.
     'test/rules/{aimed-attacks,declared-rules,marked-world}.ts',
   ],
