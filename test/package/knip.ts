@@ -8,6 +8,9 @@ export default {
     // The entries of the package.
     'lib/{index,client/index,client/sign-in,testing/index}.ts',
     'local/commands/*.ts',
+    // The initializer, and what it copies into an app.
+    'local/create/create-rowkey.ts',
+    'local/create/template/**/*.{ts,tsx}',
     'web/{vite.config.ts,src/main.tsx}',
     // Commands, tests and other processes load them by path.
     'local/instance/{end-with-parent,inspect-app-process}.ts',
@@ -19,10 +22,12 @@ export default {
     // Tests of the examples use them.
     'test/rules/{aimed-attacks,declared-rules,marked-world}.ts',
   ],
-  project: ['{functions,lib,local,model,examples,test}/**/*.ts', 'web/**/*.{ts,tsx}'],
+  project: ['{functions,lib,local,model,examples,test}/**/*.ts', '{local/create,web}/**/*.{ts,tsx}'],
   // Projects of their own, which the tests compile.
   ignore: ['test/adopter/**', 'test/misnamed/**'],
   ignoreIssues: {
+    // Its parts become one folder. The compiler resolves the imports between them.
+    'local/create/template/**': ['unresolved'],
     // Declaration files name its page.
     'lib/features/lookup/lookup.ts': ['types'],
     // The library @azure/functions and processes of tests get all exports of these modules at run time.
