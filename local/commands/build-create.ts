@@ -5,6 +5,7 @@ import { rolldown } from 'rolldown';
 import type { Model } from '../../lib/define/define-model.ts';
 import { writeInfra } from '../cli/infra-command.ts';
 import { PAGES, type Page } from '../create/create-app.ts';
+import { publishedFields } from './build-library.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const SOURCE = join(ROOT, 'local', 'create');
@@ -21,10 +22,14 @@ export async function buildCreate(folder = join(ROOT, 'dist', 'create')): Promis
   const bundle = await rolldown({ input: join(SOURCE, 'create-rowkey.ts'), platform: 'node' });
   await bundle.write({ file: join(folder, 'create-rowkey.js'), format: 'esm', codeSplitting: false });
   await bundle.close();
-  const { version, license, engines } = await readJson(join(ROOT, 'package.json'));
+  const root = await readJson(join(ROOT, 'package.json'));
   const manifest = {
-    ...{ name: 'create-rowkey', version, description: 'Creates an app that uses Rowkey.', license, type: 'module' },
-    ...{ engines, bin: { 'create-rowkey': './create-rowkey.js' }, files: ['create-rowkey.js', 'template'] },
+    ...{ name: 'create-rowkey', description: 'Creates an app that uses Rowkey.', ...publishedFields(root) },
+    ...{
+      engines: root.engines,
+      bin: { 'create-rowkey': './create-rowkey.js' },
+      files: ['create-rowkey.js', 'template'],
+    },
   };
   await writeJson(join(folder, 'package.json'), manifest);
   await cp(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
