@@ -1,5 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliDecompress } from 'node:zlib';
 import type { HttpRequest, HttpResponseInit, InvocationContext } from '@azure/functions';
 import { toContentEtag } from '../base/content-etag.ts';
 import { RowkeyError } from '../base/errors.ts';
@@ -172,11 +174,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
   '.txt': 'text/plain; charset=utf-8',
 };
-/** Compressed copies that the build writes beside a file, the smallest first. */
-const COPIES = [
-  ['br', '.br'],
-  ['gzip', '.gz'],
-] as const;
+/** The ending of the copy in Brotli that the build writes beside a file. A deployed package has only the copy. */
+const PACKED = '.br';
 /** Vite puts the hash of the content into the names of the files in this folder, so their content never changes. */
 const HASHED = 'assets/';
 const A_YEAR_IN_SECONDS = 31_536_000;
@@ -191,25 +190,26 @@ interface StaticFolder {
   respond(path: string, request: HttpRequest): Promise<HttpResponseInit | undefined>;
 }
 
-/** Serves the files that a folder has at the first request, and no other file. Keeps their content in memory. */
+/** Serves the files that a folder has at the first request, compressed or not, and no other file. Keeps their content in memory. */
 export function createStaticFolder(folder: string): StaticFolder {
   const list = loadOnce(() => listFiles(folder));
   const contents = new Map<string, () => Promise<Content>>();
 
-  function read(file: string): Promise<Content> {
-    const load = contents.get(file) ?? loadOnce(() => readContent(join(folder, file)));
-    contents.set(file, load);
+  function read(file: string, isUnpacked: boolean): Promise<Content> {
+    const key = `${file} ${isUnpacked}`;
+    const load = contents.get(key) ?? loadOnce(() => readContent(join(folder, file), isUnpacked));
+    contents.set(key, load);
     return load();
   }
 
   return {
     async respond(path, request) {
       const files = await list();
-      if (!files.has(path)) return undefined;
-      const accepted = parseEncodings(request.headers.get('accept-encoding'));
-      const [encoding, ending = ''] =
-        COPIES.find(([name, copy]) => accepted.includes(name) && files.has(`${path}${copy}`)) ?? [];
-      const { bytes, etag } = await read(`${path}${ending}`);
+      const packed = `${path}${PACKED}`;
+      const isPacked = files.has(packed);
+      if (!isPacked && !files.has(path)) return undefined;
+      const isUnpacked = isPacked && !parseEncodings(request.headers.get('accept-encoding')).includes('br');
+      const { bytes, etag } = await read(isPacked ? packed : path, isUnpacked);
       const headers = {
         'cache-control': path.startsWith(HASHED) ? `public, max-age=${A_YEAR_IN_SECONDS}, immutable` : 'no-cache',
         etag,
@@ -217,7 +217,7 @@ export function createStaticFolder(folder: string): StaticFolder {
       };
       if (isNamed(request.headers.get('if-none-match') ?? '', etag)) return { status: 304, headers };
       const type = { 'content-type': TYPES[extname(path)] ?? 'application/octet-stream' };
-      const coding = encoding ? { 'content-encoding': encoding } : {};
+      const coding = isPacked && !isUnpacked ? { 'content-encoding': 'br' } : {};
       return { status: 200, headers: { ...headers, ...type, ...coding }, body: bytes };
     },
   };
@@ -232,7 +232,8 @@ async function listFiles(folder: string): Promise<ReadonlySet<string>> {
   return new Set(files.map(({ parentPath, name }) => relative(folder, join(parentPath, name)).replaceAll(sep, '/')));
 }
 
-async function readContent(file: string): Promise<Content> {
-  const bytes = await readFile(file);
+async function readContent(file: string, isUnpacked: boolean): Promise<Content> {
+  const content = await readFile(file);
+  const bytes = isUnpacked ? await promisify(brotliDecompress)(content) : content;
   return { bytes, etag: toContentEtag(bytes) };
 }

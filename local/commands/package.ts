@@ -3,7 +3,9 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { deflateRawSync } from 'node:zlib';
+import { Command } from 'commander';
 import ignore from 'ignore';
+import { run } from '../cli/command.ts';
 import { measureLoad } from '../package/measure-load.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -18,9 +20,18 @@ export interface PackagedFile {
   readonly zippedBytes: number;
 }
 
+interface PackageOptions {
+  /** Default: true. */
+  readonly compiledCode?: boolean;
+}
+
 /** Replaces a folder with the files to deploy: all files that .funcignore does not exclude. Build the app first. */
-export async function packageApp(folder: string): Promise<readonly PackagedFile[]> {
+export async function packageApp(
+  folder: string,
+  { compiledCode = true }: PackageOptions = {},
+): Promise<readonly PackagedFile[]> {
   const rules = ignore().add(await readFile(join(ROOT, '.funcignore'), 'utf8'));
+  if (!compiledCode) rules.add('/dist/main.cjs.*');
   await rm(folder, { recursive: true, force: true });
   const files: PackagedFile[] = [];
   for await (const path of listDeployedFiles('', rules)) {
@@ -40,7 +51,8 @@ async function* listDeployedFiles(folder: string, rules: ReturnType<typeof ignor
   }
 }
 
-async function report(files: readonly PackagedFile[]): Promise<void> {
+async function report(options: PackageOptions): Promise<void> {
+  const files = await packageApp(OUT, options);
   const sumKilobytes = (of: (file: PackagedFile) => number) =>
     formatKilobytes(files.reduce((sum, file) => sum + of(file), 0));
   const width = Math.max(...files.map(({ path }) => path.length)) + 1;
@@ -55,7 +67,7 @@ async function report(files: readonly PackagedFile[]): Promise<void> {
   // Outside the repository, so that no installed package is found.
   const remote = await mkdtemp(join(tmpdir(), 'rowkey-package-'));
   try {
-    await packageApp(remote);
+    await packageApp(remote, options);
     const sources = await Array.fromAsync(glob('functions/*.ts', { cwd: ROOT }), (file) => join(ROOT, file));
     const bundled: number[] = [];
     const unbundled: number[] = [];
@@ -83,4 +95,10 @@ function formatMedian(values: readonly number[]): string {
   return (values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN).toFixed(0);
 }
 
-if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await report(await packageApp(OUT));
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href)
+  await run(
+    new Command()
+      .description('Writes the files to deploy to out/, and prints their sizes and the load time.')
+      .option('--no-compiled-code', 'leave the compiled code out, which only one version of Node uses')
+      .action(report),
+  );

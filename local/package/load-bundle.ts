@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
-import { dirname } from 'node:path';
+import { basename, dirname } from 'node:path';
 import vm from 'node:vm';
 
 const START = '(function (exports, require, module, __filename, __dirname) { ';
@@ -17,7 +17,22 @@ export function loadBundle(file: string): void {
   const isMapped = process.sourceMapsEnabled && existsSync(`${file}.map`);
   const compiled = isMapped ? undefined : readCompiled(file);
   if (compiled) runBundle(file, compiled.source, compiled.code);
-  else require(file);
+  else {
+    if (!isMapped) reportOtherVersions(file);
+    require(file);
+  }
+}
+
+/** Nobody can ask a deployed app for its version of Node, which Azure chooses. */
+function reportOtherVersions(file: string): void {
+  const start = `${basename(file)}.v`;
+  const others = readdirSync(dirname(file)).filter(
+    (name) => name.startsWith(start) && name !== basename(compiledFile(file)),
+  );
+  for (const other of others)
+    console.warn(
+      `The package has compiled code for ${other.slice(start.length - 1)}, and Node here is ${process.version}-${process.platform}-${process.arch}.`,
+    );
 }
 
 /** True if the compiled code beside the bundle is that of the bundle. */

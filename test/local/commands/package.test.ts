@@ -1,10 +1,12 @@
 import { globSync, readFileSync } from 'node:fs';
 import { mkdtemp } from 'node:fs/promises';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { brotliDecompressSync } from 'node:zlib';
 import ignore from 'ignore';
 import { beforeAll, expect, inject, test } from 'vitest';
 import { type PackagedFile, packageApp } from '../../../local/commands/package.ts';
+import { COMPRESSIBLE } from '../../../local/package/compress-files.ts';
 import { measureLoad } from '../../../local/package/measure-load.ts';
 
 /** The published key that `UseDevelopmentStorage=true` stands for. */
@@ -26,9 +28,25 @@ test('the package contains the app, its chunks and the files that the host needs
     all.filter((path) => path.startsWith('dist/console/') === isConsole),
   );
   expect(others?.toSorted()).toEqual(['dist/app.js', 'dist/main.cjs', COMPILED, 'host.json', 'package.json']);
-  expect(console).toEqual(expect.arrayContaining(['dist/console/index.html']));
+  expect(console).toEqual(expect.arrayContaining(['dist/console/index.html.br']));
+  expect(console?.filter((path) => COMPRESSIBLE.has(extname(path)))).toEqual([]);
   expect(console?.filter((path) => path.endsWith('.map'))).toEqual([]);
   expect(JSON.parse(read('package.json'))).toMatchObject({ main: 'dist/app.js', type: 'module' });
+});
+
+test('the package lacks the compiled code on request, and registers the same functions', {
+  tags: ['slow'],
+}, async () => {
+  const other = await mkdtemp(join(inject('folder'), 'package-'));
+  const all = (await packageApp(other, { compiledCode: false })).map(({ path }) => path);
+  expect(all.toSorted()).toEqual(
+    files
+      .map(({ path }) => path)
+      .filter((path) => path !== COMPILED)
+      .toSorted(),
+  );
+  const loads = await Promise.all([folder, other].map((each) => measureLoad([join(each, 'dist', 'app.js')])));
+  expect(loads[1]?.functions).toEqual(loads[0]?.functions);
 });
 
 /** What a cold start does not need, by the folder of the package. */
@@ -93,8 +111,9 @@ test('the package contains no login page without a password', () => {
 });
 
 test('the package contains no token, and no key except the published emulator key of the SDKs', () => {
-  for (const { path } of files.filter((file) => !/\.(br|gz)$/.test(file.path))) {
-    const text = readFileSync(join(folder, path), 'utf8');
+  for (const { path } of files) {
+    const content = readFileSync(join(folder, path));
+    const text = (path.endsWith('.br') ? brotliDecompressSync(content) : content).toString();
     const keys = text.match(/(?<![\w+/])[A-Za-z0-9+/]{86}==/g) ?? [];
     expect(new Set([...keys, EMULATOR_KEY]), path).toEqual(new Set([EMULATOR_KEY]));
     expect(text, path).not.toMatch(/-----BEGIN [A-Z ]*PRIVATE KEY-----\s*[A-Za-z0-9+/]{16}|\beyJ[\w-]{16,}\.eyJ/);

@@ -32,7 +32,9 @@ beforeEach(async () => {
 });
 
 /** Whether V8 was given compiled code and took it (undefined: none was given), and what the bundle printed. */
-async function load(...flags: string[]): Promise<{ rejected: boolean | undefined; printed: unknown }> {
+async function load(
+  ...flags: string[]
+): Promise<{ rejected: boolean | undefined; printed: unknown; warned: string | undefined }> {
   const script = `import vm from 'node:vm';
 const { Script } = vm;
 let rejected;
@@ -48,8 +50,13 @@ await import(process.argv[2]);`;
     { env },
   );
   running.child.stdin?.end(script);
-  const [printed = '', rejected = ''] = (await running).stdout.trim().split('\n');
-  return { printed: JSON.parse(printed), rejected: JSON.parse(rejected) ?? undefined };
+  const { stdout, stderr } = await running;
+  const [printed = '', rejected = ''] = stdout.trim().split('\n');
+  return {
+    printed: JSON.parse(printed),
+    rejected: JSON.parse(rejected) ?? undefined,
+    warned: /^The package has .*$/m.exec(stderr)?.[0],
+  };
 }
 
 test('a bundle runs from compiled code as it does without, with the same positions in stack traces', {
@@ -99,11 +106,13 @@ test('damaged compiled code is not used', { tags: ['slow'] }, async () => {
   }
 });
 
-test('compiled code of another build of Node is not used', async () => {
+test('compiled code of another build of Node is not used, and the log names both', async () => {
   expect(await compileApp(folder)).toBeUndefined();
+  expect(await load()).toMatchObject({ warned: undefined });
   await rename(`${bundle}.${THIS_NODE}`, `${bundle}.v24.0.0-linux-x64`);
   expect(await load()).toMatchObject({
     rejected: undefined,
+    warned: `The package has compiled code for v24.0.0-linux-x64, and Node here is ${THIS_NODE}.`,
     printed: ['one', 1, true, expect.any(String), bundle, true],
   });
 });
