@@ -376,6 +376,15 @@ async function createLarge(project: Values, count: number, note?: string) {
 const rowsIn = async (area: string) =>
   (await rowsOf(world.storage, 'projects')).filter(({ partitionKey }) => partitionKey === area);
 
+test('a project is read with at most 1,000 tasks', async () => {
+  const project = { area: 'included', projectId: 'p' };
+  await createLarge(project, 1_000);
+  const read = () => engineRead.readWithChildren(engine, projects, project, [tasks]);
+  expect((await read()).values.tasks).toHaveLength(1_000);
+  await engineWrite.createEntity(engine, tasks, { ...project, task: 'one more' });
+  await expect(read()).rejects.toMatchObject({ code: 'too-large', field: 'include' });
+});
+
 describe('the delete of a project with hundreds of tasks', () => {
   let counter = 0;
   const begin = async (count = 120) => {

@@ -186,6 +186,14 @@ describe('a replayed message', () => {
     expect(await idOf()).toBe('');
   });
 
+  test('is no failure of a page if another request replays it', async () => {
+    await queue.createIfNotExists();
+    for (const id of ['1', '2', '3', '4']) await recordPoison(engine, message({ queue: 'again', id }), 'a');
+    const pages = await Promise.all([1, 2].map(() => replayPage(engine, { limit: 10, queue: 'again' })));
+    expect(pages.flatMap(({ replayed }) => replayed)).toHaveLength(4);
+    expect(pages.flatMap(({ failed }) => failed)).toEqual([]);
+  });
+
   test('is selected by its queue, whichever part it was in', async () => {
     await engine.storage.queue('index-changes').createIfNotExists();
     await recordPoison(engine, message({ queue: 'index-changes-3' }), 'of a part');

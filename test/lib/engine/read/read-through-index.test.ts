@@ -202,6 +202,17 @@ describe('stale entries', () => {
     }
   });
 
+  test('of lists leave no page after the last member', async () => {
+    const shelf = 'few members';
+    const values = { shelf, id: '1', name: 'a' };
+    await put('items', shelf, [
+      { row: 'list_a', properties: { EntityType: 'list', Members: JSON.stringify(['1', '2']) } },
+      { row: '1', properties: defineCodec.toProperties(stock, values, { WriteId: '1', Incarnation: '1' }) },
+    ]);
+    const read = readByLists(world.engine, stock, lists, { shelf }, { top: 10 });
+    expect(await read).toEqual({ items: [values], next: undefined });
+  });
+
   test('of a copy in the partition are omitted if the entity has changed since the row was read', async () => {
     const shelf = 'changed';
     const now = { shelf, id: '1', name: 'new' };
