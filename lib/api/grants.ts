@@ -32,19 +32,26 @@ import { type NotedChange, noteChange } from '../engine/note-change.ts';
 import { notFound } from '../engine/read/entity-rows.ts';
 import type { PeriodArchive } from '../features/high-volume-delete/period-archive.ts';
 import { READ_PERMISSIONS, signBlobUrl } from '../storage/blobs.ts';
-import { rowUrl, type TableSasSigner } from '../storage/table-sas.ts';
+import { locateRow, type TableSasSigner } from '../storage/table-sas.ts';
 import { count } from '../telemetry/metrics.ts';
 import type { Operation } from './operation.ts';
 
-const Grant = z.object({
-  url: z.url().describe('The URL of the row or the table; append the token as its query'),
-  partition: z.string().describe('The only partition that the token gives access to'),
-  key: z.record(z.string(), z.unknown()).describe('The values of the key fields, of the partition key for a partition'),
-  fields: z.array(z.string()).describe('The fields that the API shows to the caller; the rows have all'),
-  token: z.string(),
-  permissions: z.string(),
-  expiresAt: z.iso.datetime(),
-});
+const Grant = z
+  .object({
+    url: z.url().describe('The URL of the row or the table; append the token as its query'),
+    endpoint: z.url().describe('The table service, as the SDKs of storage take it with the table and the token'),
+    table: z.string(),
+    partition: z.string().describe('The only partition that the token gives access to'),
+    row: z.string().optional().describe('The only row, for a grant of one row'),
+    key: z
+      .record(z.string(), z.unknown())
+      .describe('The values of the key fields, of the partition key for a partition'),
+    fields: z.array(z.string()).describe('The fields that the API shows to the caller; the rows have all'),
+    token: z.string(),
+    permissions: z.string(),
+    expiresAt: z.iso.datetime(),
+  })
+  .meta({ title: 'grant' });
 
 type Issued = z.output<typeof Grant>;
 
@@ -104,8 +111,9 @@ export function issueGrant(granting: readonly Entity[]): Operation<GrantInput, I
       const signed = grantFor(entity, granted.address, { permissions, now });
       const until = signed.expiresAt.toISOString();
       const grant: Issued = {
-        url: await rowUrl(engine.storage, granted.address),
+        ...(await locateRow(engine.storage, granted.address)),
         partition,
+        ...(granted.address.row === undefined ? {} : { row: granted.address.row }),
         key: granted.key,
         fields: Object.keys(entity.columns).filter((field) => !granted.hidden.includes(field)),
         token: await signer().sign(signed),

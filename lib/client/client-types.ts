@@ -147,8 +147,13 @@ export interface UploadOptions extends WriteOptions {
 export interface Grant<KeyFields = Readonly<Record<string, unknown>>> {
   /** The URL of the row or the table; the token is its query. */
   readonly url: string;
+  /** The table service, as the SDKs of storage take it with the table and the token. */
+  readonly endpoint: string;
+  readonly table: string;
   readonly token: string;
   readonly partition: string;
+  /** Undefined for a grant of all rows of the partition. */
+  readonly row?: string;
   /** The values of the key fields: of the whole key for a row, else of the partition key. */
   readonly key: KeyFields;
   /** The fields that the API returns to this caller. */

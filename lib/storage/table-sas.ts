@@ -61,14 +61,24 @@ function signerOf({ connectionString, tables, table }: Storage): TableSasSigner 
   return { sign: (request) => signer.sign({ ...request, table: table(request.table).tableName }) };
 }
 
-/** The URL of a row, or of a table to read or add rows, in the account of the partition. The signature and a filter go into its query. */
-export async function rowUrl(
+/** Where rows are: the SDKs of storage take the table service of the account and the name of the table, and plain HTTP the URL. */
+export interface RowLocation {
+  readonly url: string;
+  readonly endpoint: string;
+  readonly table: string;
+}
+
+/** The location of a row, or of a table to read or add rows, in the account of the partition. The signature and a filter go into the query of the URL. */
+export async function locateRow(
   storage: Storage,
   { table, partition, row }: Omit<Address, 'row'> & { readonly row?: string | undefined },
-): Promise<string> {
+): Promise<RowLocation> {
   const account = await ownerOf(storage, partition, table);
-  const url = `${account.tables.url.replace(/\/$/, '')}/${account.table(table).tableName}`;
-  return row === undefined ? url : `${url}(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
+  const endpoint = account.tables.url.replace(/\/$/, '');
+  const { tableName } = account.table(table);
+  const url = `${endpoint}/${tableName}`;
+  const key = row === undefined ? '' : `(PartitionKey='${quote(partition)}',RowKey='${quote(row)}')`;
+  return { url: url + key, endpoint, table: tableName };
 }
 
 function quote(key: string): string {

@@ -53,7 +53,7 @@ import {
   through,
   toLegacyHttpClient,
 } from '../../lib/storage/storage.ts';
-import { accountKeySigner, rowUrl, tableSasSigner, userDelegationSigner } from '../../lib/storage/table-sas.ts';
+import { accountKeySigner, locateRow, tableSasSigner, userDelegationSigner } from '../../lib/storage/table-sas.ts';
 
 export type { KeyRing } from '../../lib/storage/key-ring.ts';
 export type { Action, Address, Properties, Row } from '../../lib/storage/rows.ts';
@@ -148,7 +148,7 @@ export const storageKeys = {
   accountKeySigner,
   createLocalKeyRing,
   rotateLocalKey,
-  rowUrl,
+  locateRow,
   tableSasSigner,
   userDelegationSigner,
 } as const;

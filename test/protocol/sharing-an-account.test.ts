@@ -270,11 +270,14 @@ test('a grant opens the table of its app, and an upload its container', async ()
     storageKeys.tableSasSigner(storage).sign(accessChecks.grantFor(employees, address, { now: Date.now() })),
   );
   for (const [index, prefix] of PREFIXES.entries()) {
-    const read = await fetch(`${await storageKeys.rowUrl(worldOf(prefix).storage, address)}?${tokens[index]}`, accept);
+    const read = await fetch(
+      `${(await storageKeys.locateRow(worldOf(prefix).storage, address)).url}?${tokens[index]}`,
+      accept,
+    );
     expect(await read.json()).toMatchObject({ firstName: `of ${prefix}` });
     for (const other of PREFIXES.filter((each) => each !== prefix)) {
       const refused = await fetch(
-        `${await storageKeys.rowUrl(worldOf(other).storage, address)}?${tokens[index]}`,
+        `${(await storageKeys.locateRow(worldOf(other).storage, address)).url}?${tokens[index]}`,
         accept,
       );
       expect(refused.status).toBe(403);

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { AzureSASCredential, TableClient } from '@azure/data-tables';
 import { expect, test } from 'vitest';
 import { PNG } from '../../local/walk/png.ts';
 import { accessChecks } from '../kit/access.ts';
@@ -39,6 +40,18 @@ const statuses = (ask: Client, uploads: string) =>
       ask('POST', uploads.replace('uploads', 'grants')),
     ].map(async (reply) => (await reply).status),
   );
+
+test('a grant tells a client of the SDK where the rows are', async () => {
+  const { ask, email, employeeId } = await employee();
+  const open = ({ endpoint, table, token }: { endpoint: string; table: string; token: string }) =>
+    new TableClient(endpoint, table, new AzureSASCredential(token), { allowInsecureConnection: true });
+  const { body: one } = await ask('POST', '/api/grants', { body: ROW });
+  expect(await open(one).getEntity(one.partition, one.row)).toMatchObject({ email, EntityType: 'employees' });
+  const { body: several } = await ask('POST', '/api/grants', { body: PARTITION });
+  expect(several).not.toHaveProperty('row');
+  const rows = open(several).listEntities({ queryOptions: { filter: `PartitionKey eq '${employeeId}'` } });
+  expect(await Array.fromAsync(rows)).toEqual([]);
+});
 
 test('a grant is in the audit log before the response: caller, rows, permissions and expiry, never the signature', {
   tags: ['slow'],

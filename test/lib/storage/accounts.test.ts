@@ -255,7 +255,7 @@ test('signs for the account of the partition', async () => {
     owners.add(name);
     const [startsAt, expiresAt] = [new Date(now), new Date(now + 60_000)];
     const query = await signer.sign({ table: TABLE, partition, permissions: 'r', startsAt, expiresAt });
-    const url = `${await storageKeys.rowUrl(storage, { table: TABLE, partition, row: 'r' })}?${query}`;
+    const url = `${(await storageKeys.locateRow(storage, { table: TABLE, partition, row: 'r' })).url}?${query}`;
     const account = memories[NAMES.indexOf(name ?? '')];
     expect(await account?.httpClient.sendRequest(createPipelineRequest({ url }))).toMatchObject({ status: 200 });
   }

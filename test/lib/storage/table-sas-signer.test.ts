@@ -20,7 +20,7 @@ describe('a grant sent to storage', () => {
 
   async function call(query: string, method = 'GET'): Promise<Response> {
     const body = method === 'GET' || method === 'DELETE' ? {} : { body: '{"Age":1}' };
-    return fetch(`${await storageKeys.rowUrl(storage, address)}?${query}`, {
+    return fetch(`${(await storageKeys.locateRow(storage, address)).url}?${query}`, {
       method,
       headers: { ...headers, 'if-match': '*' },
       ...body,
@@ -70,9 +70,12 @@ describe('a grant sent to storage', () => {
 
 test('has a row address with doubled quotes and encoded characters', async () => {
   const storage = storageAccounts.openStorage({ connectionString: 'UseDevelopmentStorage=true' });
-  expect(await storageKeys.rowUrl(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toBe(
-    "http://127.0.0.1:10002/devstoreaccount1/employees(PartitionKey='O''Neil%20%26%20Co',RowKey='a%2Fb%25%C3%A9')",
-  );
+  const endpoint = 'http://127.0.0.1:10002/devstoreaccount1';
+  expect(await storageKeys.locateRow(storage, { table: 'employees', partition: "O'Neil & Co", row: 'a/b%é' })).toEqual({
+    url: `${endpoint}/employees(PartitionKey='O''Neil%20%26%20Co',RowKey='a%2Fb%25%C3%A9')`,
+    endpoint,
+    table: 'employees',
+  });
 });
 
 test('is signed for the short name of the emulator, over HTTP', async () => {
