@@ -1,6 +1,6 @@
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
-import { httpDoor } from './kit/http.ts';
+import { httpDoor, type Route } from './kit/http.ts';
 
 /** The parts of the OpenAPI description that the tests read, without references. */
 export interface OpenApi {
@@ -90,10 +90,11 @@ function targetOf(openapi: object, reference: string): unknown {
 }
 
 /**
- * Compares responses with the description: status, required headers, media type, and the body with its schema. What no response
- * needs is neither expanded nor compiled: a file of tests meets a small part of the description.
+ * Compares responses with the description: status, required headers, media type, and the body with its schema. With `routes`, a body is also
+ * compared with the schema of its route, which has the fields that a response without a selection always has. What no response needs is
+ * neither expanded nor compiled: a file of tests meets a small part of the description.
  */
-export function openapiChecker(openapi: OpenApi): OpenApiChecker {
+export function openapiChecker(openapi: OpenApi, routes: readonly Route[] = []): OpenApiChecker {
   // A schema is compiled for a few responses. Another test compares the schemas with their specification.
   const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false, code: { optimize: false } });
   formats.default(ajv);
@@ -105,6 +106,20 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
     Object.entries(methods).map(([method, operation]) => ({ method, operation, pattern: patternOf(template) })),
   );
 
+  const exact = new Map(routes.map((route) => [route.ofAll?.name ?? route.name, route]));
+  const exactSchemas = new Map<string, JsonSchema>();
+  /** Undefined for a status without a schema of its own, or if the request selects fields. */
+  function exactSchema({ operationId }: Operation, exchange: Exchange): JsonSchema | undefined {
+    const { success, others } = exact.get(operationId) ?? {};
+    const isMain = exchange.status === success?.status || (exchange.status === 201 && success?.created !== undefined);
+    const build = isMain ? success?.body : others?.[exchange.status]?.body;
+    if (!build || selectsFields(exchange)) return undefined;
+    const key = `${operationId} ${exchange.status}`;
+    const schema = exactSchemas.get(key) ?? httpDoor.toJsonSchema(build());
+    exactSchemas.set(key, schema);
+    return schema;
+  }
+
   const EXPLANATION = expand({ $ref: '#/components/schemas/Explanation' }, openapi) as JsonSchema;
   function responsesOf(operation: Operation): Operation['responses'] {
     const found = responses.get(operation) ?? (expand(operation.responses, openapi) as Operation['responses']);
@@ -113,17 +128,17 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
   }
 
   function whyInvalid(name: string, schema: JsonSchema, exchange: Exchange): string | undefined {
-    const hasSelection = selectsFields(exchange);
-    const key = JSON.stringify([name, hasSelection]);
-    const validate = validators.get(key) ?? ajv.compile(hasSelection ? schema : withoutSelections(schema));
-    validators.set(key, validate);
+    const validate = validators.get(name) ?? ajv.compile(schema);
+    validators.set(name, validate);
     return validate(JSON.parse(exchange.text)) ? undefined : ajv.errorsText(validate.errors, { dataVar: 'body' });
   }
 
   function whyNot(operation: Operation, exchange: Exchange): string | undefined {
     const { status, headers, text } = exchange;
     if (status === 401 && !headers.has('www-authenticate')) return 'the header WWW-Authenticate is missing';
-    // No operation lists it.
+    // No operation lists it, and none with bytes lists a 304.
+    if (status === 304 && !('304' in operation.responses) && '206' in operation.responses)
+      return text === '' && headers.has('etag') ? undefined : 'a 304 with a body or without an ETag';
     if (status === 200 && headers.get('content-type') === httpDoor.EXPLANATION_TYPE)
       return whyInvalid('Explanation', EXPLANATION, exchange);
     const all = responsesOf(operation);
@@ -137,11 +152,16 @@ export function openapiChecker(openapi: OpenApi): OpenApiChecker {
       if (value !== null && schema.type === 'integer' && !/^\d+$/.test(value))
         return `the header ${name} is no integer`;
     }
+    const exactBody = exactSchema(operation, exchange);
+    const whyInexact = () => exactBody && whyInvalid(`exact ${operation.operationId} ${status}`, exactBody, exchange);
+    // The body of a second success is left out, as the operation would have two results.
+    if (!response.content && text !== '' && exactBody && status in (exact.get(operation.operationId)?.others ?? {}))
+      return whyInexact();
     if (!response.content) return text === '' ? undefined : `a body where ${operation.operationId} describes none`;
     const content = response.content[type];
     if (!content) return `the media type "${type}"; described: ${Object.keys(response.content).join(', ')}`;
     if (!content.schema) return undefined;
-    return whyInvalid(`${operation.operationId} ${key} ${type}`, content.schema, exchange);
+    return whyInvalid(`${operation.operationId} ${key} ${type}`, content.schema, exchange) ?? whyInexact();
   }
 
   const meantBy = ({ method: asked, path }: Pick<Exchange, 'method' | 'path'>) =>
@@ -164,14 +184,6 @@ function selectsFields({ path }: Exchange): boolean {
   const [, query] = path.split('?', 2);
   const given = new URLSearchParams(query);
   return Object.keys(httpDoor.LIST_QUERY).some((name) => given.has(name));
-}
-
-/** Without the alternatives for selected fields, which any object with some of the fields matches. */
-function withoutSelections<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null) return value;
-  if (Array.isArray(value))
-    return value.filter((one) => one?.description !== httpDoor.SELECTED).map(withoutSelections) as Value;
-  return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, withoutSelections(part)])) as Value;
 }
 
 function patternOf(template: string): RegExp {

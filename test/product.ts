@@ -12,6 +12,7 @@ import { runInProcess } from './command-in-process.ts';
 import { deployedApp } from './fixtures/deployed-app.ts';
 import { IS_HOSTED_IN_PROCESS, startHostInProcess } from './host-in-process.ts';
 import { appFunctions } from './kit/api.ts';
+import { httpDoor } from './kit/http.ts';
 import { type Storage, storageAccounts, storageTables } from './kit/storage.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
@@ -111,7 +112,7 @@ export function useProduct(
     const found = checkers.get(build);
     if (found) return found;
     const made = fetch(new URL('/api/openapi.json', product.url)).then(async (response) =>
-      openapiChecker((await response.json()) as OpenApi),
+      openapiChecker((await response.json()) as OpenApi, httpDoor.createRoutes(app.model)),
     );
     checkers.set(build, made);
     made.catch(() => checkers.delete(build));

@@ -27,7 +27,7 @@ test.each([
   },
 );
 
-test('the description of each tag has at most 80 kB', { tags: ['slow'] }, () => {
+test('the description of each tag has at most 85 kB', { tags: ['slow'] }, () => {
   const routes = httpDoor.createRoutes(model);
   const sizes = [...new Set(routes.map(httpDoor.tagOf))].map((tag) => {
     return [
@@ -36,5 +36,5 @@ test('the description of each tag has at most 80 kB', { tags: ['slow'] }, () => 
     ] as const;
   });
   expect(sizes.length).toBeGreaterThan(10);
-  expect(sizes.filter(([, bytes]) => bytes > 80_000)).toEqual([]);
+  expect(sizes.filter(([, bytes]) => bytes > 85_000)).toEqual([]);
 });

@@ -246,20 +246,24 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
   return { read, put, remove, grant, upload, accept };
 }
 
-const Upload = z.object({
-  uploadId: z.string(),
-  url: z.url().describe('The address to PUT the file to once, or each of its blocks, with these headers'),
-  headers: z.record(z.string(), z.string()),
-  expiresAt: z.iso.datetime(),
-});
+const Upload = z
+  .object({
+    uploadId: z.string(),
+    url: z.url().describe('The address to PUT the file to once, or each of its blocks, with these headers'),
+    headers: z.record(z.string(), z.string()),
+    expiresAt: z.iso.datetime(),
+  })
+  .meta({ title: 'file-upload' });
 
-const ReadGrant = z.object({
-  url: z.url().describe('The address to GET the file from, without a token'),
-  type: z.string(),
-  bytes: z.int(),
-  etag: z.string().describe('As GET of the file returns it'),
-  expiresAt: z.iso.datetime(),
-});
+const ReadGrant = z
+  .object({
+    url: z.url().describe('The address to GET the file from, without a token'),
+    type: z.string(),
+    bytes: z.int(),
+    etag: z.string().describe('As GET of the file returns it'),
+    expiresAt: z.iso.datetime(),
+  })
+  .meta({ title: 'file-grant' });
 
 function fileNotFound(field: string): RowkeyError {
   return new RowkeyError('not-found', `"${field}" not found.`, { field });

@@ -23,9 +23,11 @@ import type { RemoveInput } from './writes.ts';
 
 /** What callers read and write of a data series. Keys have been checked. */
 
-export const Count = z.strictObject({ count: z.int32().min(0) });
-export const Counts = z.strictObject({ counts: z.record(z.string(), z.int32().min(0)) });
-export const Increment = z.strictObject({ by: z.int32() });
+export const Count = z.strictObject({ count: z.int32().min(0) }).meta({ title: 'series-count' });
+export const Counts = z
+  .strictObject({ counts: z.record(z.string(), z.int32().min(0)) })
+  .meta({ title: 'series-counts' });
+export const Increment = z.strictObject({ by: z.int32() }).meta({ title: 'series-increment' });
 
 /** The largest increment for a role that may not read the count. */
 const MAX_UNREAD_INCREMENT = 1_000_000;

@@ -64,9 +64,13 @@ function toValues(given: unknown): Values {
 /** By the name of any entity, an action as in its own batch, which describes them in full. The first form is that of the example. */
 function describedAction([first, ...others]: readonly Entity[]): z.ZodType {
   if (!first) return AnyAction;
-  const names = z.enum([first, ...others].map(({ name }) => name));
-  const any = z.partialRecord(names, AnyAction).describe('One entity by its name, with an action as in its batch');
-  return z.union([z.strictObject({ [first.name]: z.strictObject({ delete: keySchema(first) }) }), any]);
+  const action = AnyAction.meta({ title: 'transact-action' });
+  return z
+    .union([
+      z.strictObject({ [first.name]: z.strictObject({ delete: keySchema(first) }) }),
+      ...[first, ...others].map(({ name }) => z.strictObject({ [name]: action })),
+    ])
+    .describe('One entity by its name, with an action as in its batch');
 }
 
 function transactionSchema<Action extends z.ZodType>(action: Action) {

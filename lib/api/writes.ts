@@ -25,7 +25,7 @@ import {
   writeAtomically,
 } from '../engine/write/entity-store.ts';
 import { Operation as Transfer } from '../engine/write/operation.ts';
-import { mergeSchema } from './merge-schema.ts';
+import { mergeSchema, omitNulls, sentWithNulls } from './merge-schema.ts';
 import { openForWriter } from './open.ts';
 import { type Operation, toSignIn, type View } from './operation.ts';
 
@@ -42,6 +42,23 @@ export function toRequestId(parts: readonly (string | Uint8Array)[]): string {
 /** An id for each action of a request, by its position. Undefined if the request is not repeated. */
 export function toActionIds(id: string | undefined, actions: readonly unknown[]): string[] | undefined {
   return id === undefined ? undefined : actions.map((_, position) => toRequestId([id, String(position)]));
+}
+
+const createdBody = onceFor((entity: Entity) =>
+  sentWithNulls(sentSchema(entity)).meta({ title: `${entity.name}-create-body` }),
+);
+
+const sentSchemaOf = onceFor((entity: Entity) => sentSchema(entity));
+
+/** A whole entity as a request has it, without the nulls of optional fields. */
+export function readSent(entity: Entity, body: unknown): unknown {
+  return omitNulls(sentSchemaOf(entity), body);
+}
+
+/** An action as a request has it, without the nulls of optional fields of whole entities. */
+export function readSentAction(entity: Entity, action: BatchAction): BatchAction {
+  if ('create' in action) return { ...action, create: readSent(entity, action.create) };
+  return 'put' in action ? { ...action, put: readSent(entity, action.put) } : action;
 }
 
 function writerSchema(entity: Entity): z.ZodType {
@@ -64,7 +81,7 @@ export const create = onceFor(
     entity,
     deeds: ['create'],
     roles: rolesTo(entity, 'create'),
-    input: () => sentSchema(entity),
+    input: () => createdBody(entity),
     output: () => writerSchema(entity),
     repeatable: true,
     admit: (caller, { values }) => checkMentions(entity, caller, values),
@@ -90,7 +107,7 @@ function replaceBy<Output extends Stored>(
     entity,
     deeds: ({ conditions }) => [deedOfPut(conditions)],
     roles: [...new Set([...rolesTo(entity, 'update'), ...rolesTo(entity, 'create')])],
-    input: () => replaceableSchema(entity),
+    input: () => sentWithNulls(replaceableSchema(entity)).meta({ title: `${entity.name}-replace-body` }),
     output: () => writerSchema(entity),
     admit: (caller, { values }) => checkMentions(entity, caller, values),
     run: async (view, { key, values, conditions }) =>
@@ -146,7 +163,10 @@ function patchSchema(entity: Entity): z.ZodObject {
     // The example of a patch has no field of one kind alone.
     return [field, isOfAll ? value : value.meta({ examples: [] })];
   });
-  return z.strictObject(Object.fromEntries(fields)).partial();
+  return z
+    .strictObject(Object.fromEntries(fields))
+    .partial()
+    .meta({ title: `${entity.name}-patch-body` });
 }
 
 /**
@@ -279,22 +299,19 @@ export const keySchema = onceFor((entity: Entity) =>
 
 /** Describes an action on an entity. */
 function actionSchema(entity: Entity): z.ZodType {
-  const whole = sentSchema(entity);
+  const whole = createdBody(entity);
   const key = keySchema(entity);
   const changes = patchSchema(entity);
   // A patch names the entity by its whole key, although a PATCH accepts no derived field.
-  const isDerived = (field: string) => !(field in changes.shape);
-  const derived = entity.schema.pick(maskOf(entity.keyFields.filter(isDerived))).partial();
+  const fields = { ...changes.shape, ...entity.schema.pick(maskOf(entity.keyFields)).required().shape };
   // The example of a batch is the first of them, which is short.
   const actions = [
     z.strictObject({ delete: key, ifMatch }),
     z.strictObject({ create: whole }),
     z.strictObject({ put: whole, ifMatch }),
-    z
-      .strictObject({ patch: z.intersection(changes.extend(derived.shape), key), ifMatch })
-      .meta({ title: `${entity.name}-patch-action` }),
+    z.strictObject({ patch: z.strictObject(fields).meta({ title: `${entity.name}-patch` }), ifMatch }),
   ];
-  return z.xor(actions);
+  return z.xor(actions).meta({ title: `${entity.name}-action` });
 }
 
 type DeleteRange = typeof deleteRangeOf;
@@ -321,12 +338,13 @@ interface TransferInput {
 }
 
 /** What a caller learns of an operation. */
-export const Status = Transfer.omit({ entity: true, rules: true, by: true });
+export const Status = Transfer.omit({ entity: true, rules: true, by: true }).meta({ title: 'operation-status' });
 export type Status = z.infer<typeof Status>;
 /** The operations that end after their response. */
 export type Kind = 'archive' | 'move' | 'delete';
 export type Started = Pick<Status, 'operationId' | 'operation' | 'status'>;
-export const StartedSchema = () => Status.pick({ operationId: true, operation: true, status: true });
+export const StartedSchema = () =>
+  Status.pick({ operationId: true, operation: true, status: true }).meta({ title: 'started-operation' });
 
 /** Requests an archive or a move of an entity, which ends later. */
 function transfer<Input extends TransferInput>(

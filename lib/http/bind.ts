@@ -122,8 +122,16 @@ export function describeList(entity: Entity, copied?: readonly string[]): Route[
     status: 200,
     description: 'A page of entities',
     body: () => listOf(copied ? copySchema(entity, copied) : readableSchema(entity)),
-    selected: () => listOf(partialSchema(entity, [])),
+    published: () => listOf(publishedEntity(entity)).meta({ title: `${entity.name}-page` }),
   };
+}
+
+/**
+ * An entity in every response. Each field is optional, because a request may select others, a list may be of partial copies, and a caller who may
+ * not read the entity gets its key.
+ */
+export function publishedEntity(entity: Entity): z.ZodType {
+  return partialSchema(entity, []).meta({ title: entity.name });
 }
 
 function copySchema(entity: Entity, copied: readonly string[]): z.ZodType {

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { schemaMetadata } from '../define/schema/field-schema.ts';
 
+export type JsonSchema = Readonly<Record<string, unknown>>;
+
 /** The JSON Schema of a zod schema, in the dialect of OpenAPI 3.1, without defaults. */
 export function toJsonSchema(schema: z.ZodType, io: 'input' | 'output' = 'output') {
   const options = { io, unrepresentable: 'any', metadata: schemaMetadata, override: correct } as const;

@@ -1,10 +1,11 @@
+import { flattenUnions, mapParts } from './flatten-unions.ts';
 import { createExamples } from './openapi-examples.ts';
 
 /** Parts of an OpenAPI description that several operations share. */
 
-export interface Ref {
+export type Ref = {
   readonly $ref: string;
-}
+};
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -17,19 +18,16 @@ export interface Parameter {
 export interface Components {
   /** Returns a reference to the parameter. */
   addParameter(parameter: Parameter): Ref;
-  /** Replaces the list schemas that several parameters have by references. To be called when all parameters have been added. */
-  shareLists(): void;
-  /** Returns the schema with references to its objects, or a reference to it if it is an object. A short object without a title stays in place. */
+  /**
+   * Returns the schema, without unions and with references to its objects, or a reference to it if it is an object. Every object has a name,
+   * because generators number the others.
+   */
   addSchema(operation: string, schema: Schema): Schema;
+  /** Returns a reference to the schema of these texts. */
+  addNames(name: string, names: readonly string[]): Ref;
   readonly parameters: Readonly<Record<string, unknown>>;
   readonly schemas: Readonly<Record<string, unknown>>;
 }
-
-/** The description of a body with selected fields. */
-export const SELECTED = 'With select';
-
-/** A shorter schema without a name costs less in place than by reference. */
-const SHORTEST_SHARED = 200;
 
 /** `reserved` are the names of schemas that the caller adds. */
 export function createComponents(reserved: readonly string[]): Components {
@@ -40,19 +38,17 @@ export function createComponents(reserved: readonly string[]): Components {
   const share = (name: string, whole: Schema, needsExample: boolean): Schema => {
     // The name of a component is its title, and a description may differ where the component is used.
     const { title, description, examples: fixed, ...schema } = whole.$defs ? addDefinitions(name, whole) : whole;
-    const hasExample = needsExample && description !== SELECTED && hasOwnExample(schema);
-    const leavesExample = needsExample && description !== SELECTED && !hasExample;
-    const parts = mapParts(shortenNullable(schema), (part, one) =>
-      share(joinName(name, part, one), one, leavesExample),
-    );
+    const hasExample = needsExample && hasOwnExample(schema);
+    const leavesExample = needsExample && !hasExample;
+    const parts = mapParts(schema, (part, one) => share(joinName(name, part), one, leavesExample));
     const described = description ? { description } : {};
     // The example of an object has those of its fields.
     const examples = hasExample ? createExamples(schema) : needsExample && fixed ? { examples: fixed } : {};
-    const isShort = !isName(title) && JSON.stringify(parts).length < SHORTEST_SHARED;
-    if (!isSchema(schema.properties) || isShort)
-      return { ...(title ? { title } : {}), ...described, ...parts, ...examples };
+    // Generators number the type of a choice in a list or a map.
+    if ('enum' in parts && name.endsWith('-item')) return schemas.add(name, { ...described, ...parts });
+    if (!isSchema(schema.properties)) return { ...(title ? { title } : {}), ...described, ...parts, ...examples };
     const ref = isName(title)
-      ? schemas.add(title, parts)
+      ? schemas.add(title, parts, true)
       : schemas.add(name, { ...(title ? { title } : {}), ...parts });
     schemas.extend(ref, examples);
     return { ...ref, ...described };
@@ -79,63 +75,25 @@ export function createComponents(reserved: readonly string[]): Components {
   };
   return {
     addParameter: (parameter) => parameters.add(parameter.name, parameter),
-    shareLists: () => {
-      const lists = Object.entries(parameters.all as Readonly<Record<string, Parameter>>).filter(
-        ([, { schema }]) => schema.type === 'array',
-      );
-      const times = countTexts(lists.map(([, { schema }]) => schema));
-      for (const [name, { schema, ...parameter }] of lists)
-        if (Number(times.get(JSON.stringify(schema))) > 1)
-          parameters.all[name] = { ...parameter, schema: schemas.add(nameList(schema), schema) };
-    },
-    addSchema: (operation, schema) => share(operation.replace(/-get$/, ''), schema, true),
+    addSchema: (operation, schema) => share(operation.replace(/-get$/, ''), flattenUnions(schema), true),
+    addNames: (name, names) => schemas.add(name, { type: 'string', enum: names }),
     parameters: parameters.all,
     schemas: schemas.all,
   };
 }
 
-/** Writes a nullable schema with `null` as a second type, if the other alternative has no rule that null breaks. */
-function shortenNullable(schema: Schema): Schema {
-  const { anyOf, ...rest } = schema;
-  const [value, nothing, ...others] = Array.isArray(anyOf) ? (anyOf as Schema[]) : [];
-  if (nothing?.type !== 'null' || others.length > 0 || typeof value?.type !== 'string') return schema;
-  const isNarrow = ['enum', 'const', 'properties', 'items', 'additionalProperties'].some((keyword) => keyword in value);
-  return isNarrow ? schema : { ...rest, ...value, type: [value.type, 'null'] };
-}
-
-/** The schema with each schema in it mapped. */
-function mapParts(schema: Schema, map: (part: string, schema: Schema) => Schema): Schema {
-  const mapped = Object.entries(schema).map(([keyword, value]) => {
-    if (keyword === 'properties' && isSchema(value))
-      return [keyword, Object.fromEntries(Object.entries(value).map(([name, one]) => [name, map(name, Object(one))]))];
-    if (['anyOf', 'oneOf', 'allOf'].includes(keyword) && Array.isArray(value))
-      return [keyword, value.map((one, index) => map(String(index + 1), one))];
-    const isPart = ['items', 'additionalProperties'].includes(keyword) && isSchema(value);
-    return [keyword, isPart ? map('item', value) : value];
-  });
-  return Object.fromEntries(mapped);
-}
-
-/** The name of a part: an alternative has the name of its kind, or that of the whole. */
-function joinName(name: string, part: string, { properties, description }: Schema): string {
-  if (description === SELECTED) return `${name}-part`;
-  const [kind] = Object.values(Object(properties)).flatMap((one) => Object(one).const ?? []);
-  return /^\d+$/.test(part) ? [name, ...(typeof kind === 'string' ? [kind] : [])].join('-') : `${name}-${part}`;
+/** The name of a part. */
+function joinName(name: string, part: string): string {
+  return /^\d+$/.test(part) ? name : `${name}-${part}`;
 }
 
 /** The example of a list is that of its items. */
 function hasOwnExample({ properties, required = [] }: Schema): boolean {
   const isList = (field: string) => {
     const { items, additionalProperties } = Object(Object(properties)[field]);
-    return [items, additionalProperties].some((one) => isSchema(one) && isEntity(one));
+    return [items, additionalProperties].some((one) => isSchema(one) && one.properties !== undefined);
   };
   return isSchema(properties) && !(required as readonly string[]).some(isList);
-}
-
-function isEntity({ properties, anyOf }: Schema): boolean {
-  return (
-    properties !== undefined || (Array.isArray(anyOf) && anyOf.some(({ description }) => description === SELECTED))
-  );
 }
 
 interface Operation {
@@ -202,8 +160,9 @@ function createSection(section: string, reserved: readonly string[] = []) {
   };
   return {
     all,
-    add(wanted: string, part: object): Ref {
-      const text = JSON.stringify(part);
+    /** With `isNamed`, an equal part of another name stays another one: an entity has its own name, also if another one has the same fields. */
+    add(wanted: string, part: object, isNamed = false): Ref {
+      const text = JSON.stringify(isNamed ? [wanted, part] : part);
       const ref = refs.get(text) ?? create(section === 'parameters' ? wanted : toTypeName(wanted), part);
       refs.set(text, ref);
       return ref;
@@ -217,12 +176,6 @@ function createSection(section: string, reserved: readonly string[] = []) {
       Object.assign(Object(all[$ref.slice(refTo(section, '').$ref.length)]), keywords);
     },
   };
-}
-
-/** The format or type of the items and `filter`, because only filters are lists. */
-function nameList({ items }: Schema): string {
-  const [{ format, type } = Object(items)] = [Object(items).anyOf ?? []].flat();
-  return `${format ?? type}-filter`;
 }
 
 /** How often each value occurs, by its JSON text. */

@@ -1,8 +1,8 @@
 import { type AST, RegExpParser } from '@eslint-community/regexpp';
+import { firstAlternative } from './flatten-unions.ts';
+import type { JsonSchema } from './json-schema.ts';
 
 /** Examples of the values of a JSON Schema, for OpenAPI. */
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** Candidates by format. The example is the first that satisfies the length and the pattern of the text. */
 const FORMAT_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
@@ -23,6 +23,7 @@ const FORMAT_EXAMPLES: Readonly<Record<string, readonly string[]>> = {
 export function createExample(schema: JsonSchema): unknown {
   // A schema that contains itself.
   if ('$ref' in schema) return undefined;
+  if ('if' in schema) return createExample(firstAlternative(schema));
   const { examples, default: fallback, enum: choices, allOf, anyOf, oneOf, type } = schema;
   if (Array.isArray(examples)) return examples[0];
   if (fallback !== undefined) return fallback;

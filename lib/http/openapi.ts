@@ -3,6 +3,7 @@ import { AppliedRuleExplanation } from '../access/why.ts';
 import type { SchemaBuilder } from '../api/operation.ts';
 import { OPERATORS } from '../define/declaration/comparison.ts';
 import { Step } from '../storage/explain.ts';
+import { flattenUnions } from './flatten-unions.ts';
 import { toJsonSchema } from './json-schema.ts';
 import {
   type Components,
@@ -10,7 +11,6 @@ import {
   type Parameter,
   refTo,
   type Schema,
-  SELECTED,
   shareParameters,
   shareResponses,
 } from './openapi-components.ts';
@@ -56,7 +56,6 @@ export function describeRoutes(routes: readonly Route[], root = rootOf(''), anyo
     paths[path] = { ...paths[path], [route.method.toLowerCase()]: operation };
   }
   const { paths: sharing, responses } = shareResponses(paths);
-  shared.shareLists();
   const filters = JSON.stringify([shared.parameters, shared.schemas]);
   return {
     openapi: '3.1.0',
@@ -137,7 +136,10 @@ function describeOperation(
     name: String(field),
     in: 'path',
     required: true,
-    schema: { type: 'string', ...(names && field === 'entity' ? { enum: names } : pathExample(route, String(field))) },
+    schema:
+      names && field === 'entity'
+        ? shared.addNames(`${name}-entity`, names)
+        : { type: 'string', ...pathExample(route, String(field)) },
   }));
   const inQuery = Object.entries(query).map(([field, parameter]) => {
     const isText = typeof parameter === 'string';
@@ -194,10 +196,9 @@ function pathExample({ entity, path }: Route, field: string) {
 /** The success, and problems by status. */
 function describeResponses(route: Route, shared: Components) {
   const { name, success, cacheable, ranges, minimizable, others = {} } = route;
-  const { status, description, body, selected, types = [], headers = [] } = success;
+  const { status, description, body, published = body, types = [], headers = [] } = success;
   // An entity may have the schema of the body that creates it.
-  const [whole, part] = [body, selected].map((build) => build && preferLast(toJsonSchema(build())));
-  const schema = whole && shared.addSchema(name, part ? orSelected(whole, part) : whole);
+  const schema = published && shared.addSchema(name, preferLast(toJsonSchema(published())));
   const response = {
     description,
     ...(headers.length > 0 ? { headers: describeHeaders(headers) } : {}),
@@ -232,28 +233,19 @@ function describeResponses(route: Route, shared: Components) {
           },
         }
       : {}),
-    ...(cacheable ? { 304: refTo('responses', 'not-modified') } : {}),
+    // Generators return nothing from an operation with bytes if any of its responses has none.
+    ...(cacheable && !ranges ? { 304: refTo('responses', 'not-modified') } : {}),
     ...Object.fromEntries(problemStatuses(route).map((each) => [each, refTo('responses', String(each))])),
     ...Object.fromEntries(
       Object.entries(others).map(([other, { description, body }]) => [
         other,
-        { description, ...json(shared.addSchema(`${name}-${other}`, toJsonSchema(body()))) },
+        Number(other) < 300
+          ? { description, headers: describeHeaders(['Location']) }
+          : { description, ...json(shared.addSchema(`${name}-${other}`, toJsonSchema(body()))) },
       ]),
     ),
     default: refTo('responses', 'Problem'),
   };
-}
-
-/** Either schema; for lists, a list of either schema. */
-function orSelected(whole: Schema, selected: Schema): Schema {
-  const [list, part] = [whole, selected].map(({ properties }) => Object(properties).items);
-  if (list?.items && part?.items)
-    return {
-      ...whole,
-      properties: { ...Object(whole.properties), items: { ...list, items: orSelected(list.items, part.items) } },
-    };
-  if (JSON.stringify(whole) === JSON.stringify(selected)) return whole;
-  return { anyOf: [whole, { ...selected, description: SELECTED }] };
 }
 
 /** The statuses that callers of a route distinguish. Any route may have the others, such as those of a wrong token. */
@@ -355,9 +347,9 @@ const EXPLAIN = {
   schema: { type: 'boolean' },
 };
 
-/** OpenAPI 3.1 describes binary content by an empty schema. */
+/** OpenAPI 3.1 describes bytes by an empty schema. Generators know only the schema of OpenAPI 3.0, which 3.1 allows. */
 function describeBinary(types: readonly string[]) {
-  return Object.fromEntries(types.map((type) => [type, {}]));
+  return Object.fromEntries(types.map((type) => [type, { schema: { type: 'string', format: 'binary' } }]));
 }
 
 function problem(description: string, headers?: Readonly<Record<string, unknown>>) {
@@ -373,33 +365,41 @@ function json(schema: unknown) {
 
 const NUMBER = String.raw`-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?`;
 
-/** The components for comparisons, by the type of the field. No pattern has the bounds of the values behind an operator. */
+/** The components for filters, by the type of the field. No pattern has the bounds of a number, or of the values behind an operator. */
 const COMPARISONS: Readonly<Record<string, Schema>> = {
   Comparison: {
     description: 'Such as ge:VALUE or in:VALUE,VALUE',
     type: 'string',
     pattern: `^(?:${OPERATORS.join('|')}):`,
   },
-  NumberComparison: { type: 'string', pattern: compare(OPERATORS, NUMBER) },
-  BooleanComparison: { type: 'string', pattern: compare(['eq', 'ne', 'in'], '(?:true|false)') },
+  NumberComparison: { type: 'string', pattern: `^(?:${compare(OPERATORS, NUMBER)})$` },
+  NumberFilter: { type: 'string', pattern: `^(?:${NUMBER}|${compare(OPERATORS, NUMBER)})$` },
+  BooleanFilter: { type: 'string', pattern: `^(?:true|false|${compare(['eq', 'ne', 'in'], '(?:true|false)')})$` },
 };
 
 /** Nothing for a field that cannot be compared. */
 function describeFilter([field, { refused, ...filter }]: readonly [string, FilterParameter]): Parameter[] {
   if (!('schema' in filter)) return [];
   const { title: _, description: __, examples: ___, ...value }: Schema = toJsonSchema(filter.schema, 'input');
-  // A text without a rule may be a comparison, too.
-  const isAnyText = value.type === 'string' && Object.keys(value).length === 1;
-  const items = isAnyText ? value : { anyOf: [value, refTo('schemas', nameComparison(value))] };
-  return [{ name: field, in: 'query', schema: { type: 'array', items } }];
+  return [{ name: field, in: 'query', schema: { type: 'array', items: describeComparison(flattenUnions(value)) } }];
 }
 
-function nameComparison({ type }: Schema): string {
-  if (type === 'number' || type === 'integer') return 'NumberComparison';
-  return type === 'boolean' ? 'BooleanComparison' : 'Comparison';
+/** A filter is always a text, so that a generated client can send a comparison of any type. */
+function describeComparison({ type, ...rules }: Schema): Schema {
+  const isNumber = type === 'number' || type === 'integer';
+  if (Array.isArray(rules.enum))
+    return {
+      ...{ type: 'string', if: { enum: rules.enum.map(String) } },
+      else: refTo('schemas', isNumber ? 'NumberComparison' : 'Comparison'),
+    };
+  if (isNumber) return refTo('schemas', 'NumberFilter');
+  if (type === 'boolean') return refTo('schemas', 'BooleanFilter');
+  // A text without a rule may be a comparison, too.
+  const isAnyText = Object.keys(rules).length === 0;
+  return { type: 'string', ...(isAnyText ? {} : { if: rules, else: refTo('schemas', 'Comparison') }) };
 }
 
 function compare(operators: readonly string[], value: string): string {
   const others = operators.filter((operator) => operator !== 'in');
-  return `^(?:(?:${others.join('|')}):${value}|in:${value}(?:,${value})*)$`;
+  return `(?:${others.join('|')}):${value}|in:${value}(?:,${value})*`;
 }

@@ -132,8 +132,8 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
     readonly status: number;
     readonly description: string;
     readonly body?: SchemaBuilder;
-    /** The body if the request selects fields. */
-    readonly selected?: SchemaBuilder;
+    /** The body as OpenAPI describes it, if that is wider: one type for an entity and its selected fields. By default `body`. */
+    readonly published?: SchemaBuilder;
     /** The media types of a body that is not JSON. */
     readonly types?: readonly string[];
     /** Headers besides those of every response. */
@@ -143,7 +143,7 @@ export interface Route extends Pick<Operation<unknown, unknown>, 'name' | 'summa
     /** The description of the 204 for a caller who may write and not read the entity, if that is possible. */
     readonly unread?: string;
   };
-  /** Other responses whose body is not a problem. */
+  /** Other responses whose body is not a problem. OpenAPI describes no body of a success, so that the operation has one type of result. */
   readonly others?: Readonly<Record<number, { readonly description: string; readonly body: SchemaBuilder }>>;
   /** The response while a setting is wrong, in place of a problem. */
   readonly whenMisconfigured?: RouteResult;

@@ -6,8 +6,8 @@ import { pick, type Values } from '../../lib/base/values.ts';
 import { creatableSchema } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { indexKeyFields, isUnique } from '../../lib/define/places/index-entries.ts';
-import { toJsonSchema } from '../../lib/http/json-schema.ts';
-import { createExample, type JsonSchema } from '../../lib/http/openapi-examples.ts';
+import { type JsonSchema, toJsonSchema } from '../../lib/http/json-schema.ts';
+import { createExample } from '../../lib/http/openapi-examples.ts';
 import { addComputed } from '../packs/example-values.ts';
 
 /**

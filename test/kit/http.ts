@@ -1,10 +1,10 @@
 import { createApiHandler, createResponder } from '../../lib/http/api-handler.ts';
 import { bind, readRequestId } from '../../lib/http/bind.ts';
 import { createStaticFolder } from '../../lib/http/console.ts';
+import { flattenUnions } from '../../lib/http/flatten-unions.ts';
 import { createHandler } from '../../lib/http/handler.ts';
 import { toJsonSchema } from '../../lib/http/json-schema.ts';
 import { describeRoutes } from '../../lib/http/openapi.ts';
-import { SELECTED } from '../../lib/http/openapi-components.ts';
 import { createExample, createMatchingText, matchesPattern } from '../../lib/http/openapi-examples.ts';
 import { PROBLEM_TYPE, toProblem } from '../../lib/http/problem.ts';
 import { PROBLEMS } from '../../lib/http/problem-kinds.ts';
@@ -36,7 +36,6 @@ export const httpDoor = {
   PAGE_QUERY,
   PROBLEMS,
   PROBLEM_TYPE,
-  SELECTED,
   accountsRoute,
   bind,
   catchProblems,
@@ -51,6 +50,7 @@ export const httpDoor = {
   describeRoutes,
   entityReadRoutes,
   filterParameters,
+  flattenUnions,
   grantRoute,
   healthRoute,
   matchesPattern,

@@ -135,6 +135,46 @@ describe('a body is accepted exactly if the description has it', () => {
   });
 
   test.each([
+    ['employees', somebody()],
+    ['departments', { department: 'Null', description: 'x' }],
+    [
+      'people',
+      { kind: 'customer', country: 'UK', personId: 'c-000001', firstName: 'A', lastName: 'B', companyName: 'C' },
+    ],
+  ])('as a new entity of %s with null for a field, which means none', async (name, entity) => {
+    const path = `/api/${name}`;
+    const schema = Object(paths[path]?.post?.requestBody?.content['application/json']?.schema);
+    const fields = Object.keys(schema.properties).filter((field) =>
+      isDescribed(path, 'post', { ...entity, [field]: null }),
+    );
+    const accepted: string[] = [];
+    for (const field of Object.keys(schema.properties)) {
+      const { status, body, headers } = await hr('POST', path, { body: { ...entity, [field]: null } });
+      if (status !== 201) continue;
+      expect(body[field] ?? undefined, field).toBe(undefined);
+      accepted.push(field);
+      await eventually(
+        () => hr('DELETE', String(headers.get('location'))),
+        (reply) => reply.status === 204,
+      );
+    }
+    expect(accepted).toEqual(fields);
+    expect(accepted.length).toBeGreaterThan(0);
+  });
+
+  test('as a whole entity with null in a batch, a transaction and a PUT', async () => {
+    const { department, employeeId, ...others } = somebody();
+    const whole = { department, employeeId, ...others, phone: null };
+    expect(isDescribed('/api/employees/batch', 'post', { actions: [{ create: whole }] })).toBe(true);
+    const created = await hr('POST', '/api/employees/batch', { body: { actions: [{ create: whole }] } });
+    expect(created.body.results[0].status).toBe(201);
+    const put = await hr('PUT', `/api/employees/${department}/${employeeId}`, { body: { ...others, phone: null } });
+    expect([put.status, 'phone' in put.body]).toEqual([200, false]);
+    const body = { actions: [{ employees: { put: whole } }] };
+    expect(await hr('POST', '/api/transact', { body })).toMatchObject({ status: 200 });
+  });
+
+  test.each([
     ['employees', '/api/employees/{department}/{employeeId}', somebody()],
     ['departments', '/api/departments/{department}', { department: 'Described', description: 'x' }],
     ['logins', '/api/logins/{employeeId}/{at}/{loginId}', { employeeId: '000123', succeeded: true }],

@@ -32,7 +32,7 @@ export function readableSchema(entity: Entity): z.ZodType {
   if (entity.children.length === 0 || !(whole instanceof z.ZodObject)) return whole;
   const lists = entity.children.map((child) => [
     child.name,
-    z.array(toPartial(child, schemaWithGaps(child))).optional(),
+    z.array(toPartial(child, schemaWithGaps(child)).meta({ title: child.name })).optional(),
   ]);
   return whole.extend(Object.fromEntries(lists));
 }

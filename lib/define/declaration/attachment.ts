@@ -20,15 +20,17 @@ export const AttachmentDeclaration = optionsOf({
 export type AttachmentDeclaration = z.output<typeof AttachmentDeclaration>;
 
 /** The stored description of an attachment. */
-export const Attachment = z.object({
-  blob: z.string(),
-  type: z.string(),
-  bytes: z.int32(),
-  /** The hash of a file that was sent through the API, in base64url. */
-  sha256: z.string().optional(),
-  /** The hash of a file that was uploaded directly to storage, which storage computes itself, in base64url. */
-  md5: z.string().optional(),
-});
+export const Attachment = z
+  .object({
+    blob: z.string(),
+    type: z.string(),
+    bytes: z.int32(),
+    /** The hash of a file that was sent through the API, in base64url. */
+    sha256: z.string().optional(),
+    /** The hash of a file that was uploaded directly to storage, which storage computes itself, in base64url. */
+    md5: z.string().optional(),
+  })
+  .meta({ title: 'stored-file' });
 export type Attachment = z.infer<typeof Attachment>;
 
 /** Returns a stored description of an attachment. Throws `needs-repair` if it was changed outside the API. */

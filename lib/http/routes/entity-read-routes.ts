@@ -3,9 +3,18 @@ import { listMine } from '../../api/mine.ts';
 import { listRange, listWhole, scan, type WholeInput, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/query.ts';
-import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
+import { validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
-import { bind, bindPage, describeList, isNotModified, readKey, toEntityHeaders, toEntityTemplate } from '../bind.ts';
+import {
+  bind,
+  bindPage,
+  describeList,
+  isNotModified,
+  publishedEntity,
+  readKey,
+  toEntityHeaders,
+  toEntityTemplate,
+} from '../bind.ts';
 import {
   filterParameters,
   LIST_QUERY,
@@ -59,7 +68,7 @@ function getRoute(entity: Entity, path: string): Route {
     success: {
       status: 200,
       description: 'The entity, with the included children',
-      selected: () => partialSchema(entity, []),
+      published: () => publishedEntity(entity),
       headers: ['ETag'],
     },
     read(context) {

@@ -11,6 +11,8 @@ import {
   move,
   patch,
   put,
+  readSent,
+  readSentAction,
   remove,
   type Started,
   StartedSchema,
@@ -26,6 +28,7 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import type { BatchAction, BatchDone, BatchOutcome } from '../../engine/write/entity-batch.ts';
 import {
   bind,
+  publishedEntity,
   readConditions,
   readKey,
   readRequestId,
@@ -74,7 +77,8 @@ export function entityWriteRoutes(entity: Entity): Route[] {
     const values = await context.json();
     return { values, key: readKey(entity, context), conditions: readConditions(context) };
   };
-  const stored = { status: 200, description: 'The stored entity', headers: ['ETag'] } as const;
+  const published = () => publishedEntity(entity);
+  const stored = { status: 200, description: 'The stored entity', published, headers: ['ETag'] } as const;
   return [
     ...deleteRoutes(entity),
     ...deleteRangeRoutes(entity),
@@ -82,15 +86,18 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       method: 'POST',
       path: name,
       maxBodyBytes,
-      success: { status: 201, description: 'Created', headers: ['ETag', 'Location'] },
-      read: async (context) => ({ id: await readRequestId(context), values: await context.json() }),
+      success: { status: 201, description: 'Created', published, headers: ['ETag', 'Location'] },
+      read: async (context) => ({ id: await readRequestId(context), values: readSent(entity, await context.json()) }),
       present: (output, context) => presentStored(entity, context, output, true),
     }),
     bind(put(entity), {
       ...change,
       method: 'PUT',
       success: { ...stored, created: 'Created' },
-      read: readChange,
+      async read(context) {
+        const { values, ...change } = await readChange(context);
+        return { ...change, values: readSent(entity, values) };
+      },
       present: (output, context) => presentStored(entity, context, output, output.isCreated),
     }),
     bind(patch(entity), {
@@ -117,7 +124,11 @@ export function entityWriteRoutes(entity: Entity): Route[] {
         // An entity that is not valid does not fail the others: the engine checks each.
         if (found && !(found.path[0] === 'actions' && found.path.length > IN_ENTITY)) throw notJson(found);
         const { actions, atomic = false } = parse(AnyBatch, body);
-        return { actions: actions.map(withStoredEtag), atomic, ids: await readActionIds(context, actions) };
+        return {
+          actions: actions.map((action) => readSentAction(entity, withStoredEtag(action))),
+          atomic,
+          ids: await readActionIds(context, actions),
+        };
       },
       present(outcomes, context) {
         const once = { ...context, log: sayOnce(context.log) };
@@ -162,16 +173,15 @@ function presentStored(entity: Entity, context: RequestContext, stored: Stored, 
   return { status: 201, headers: { ...headers, location }, body: stored.values };
 }
 
-const BatchResult = z.object({
-  results: z.array(
-    z.object({
-      status: z.int(),
-      etag: z.string().optional(),
-      operationId: z.string().optional().describe('Of a 202: the delete of an entity with many children'),
-      problem: Problem.optional(),
-    }),
-  ),
-});
+const ActionResult = z
+  .object({
+    status: z.int(),
+    etag: z.string().optional(),
+    operationId: z.string().optional().describe('Of a 202: the delete of an entity with many children'),
+    problem: Problem.optional(),
+  })
+  .meta({ title: 'action-result' });
+const BatchResult = z.object({ results: z.array(ActionResult) }).meta({ title: 'batch-result' });
 
 /** An ETag of any view stands for the stored state that it was created from. */
 export function withStoredEtag(action: BatchAction): BatchAction {
@@ -208,7 +218,7 @@ const DeletedRange = FailedRows.extend({
   deleted: z.int(),
   /** Rows that clients wrote and that are not valid entities: they are still there. */
   skipped: z.int(),
-});
+}).meta({ title: 'deleted-range' });
 
 /** None for an entity whose partition has only one row, which a single delete deletes. */
 function deleteRangeRoutes(entity: Entity): Route[] {

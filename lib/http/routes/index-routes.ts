@@ -1,6 +1,6 @@
 import { getThroughIndex } from '../../api/get.ts';
 import { getTotal, listIndex, listTotals } from '../../api/reads.ts';
-import { partialSchema, validateTexts } from '../../define/codec/validation.ts';
+import { validateTexts } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Index } from '../../define/declaration/indexes.ts';
 import { type Total, toIndex } from '../../define/declaration/totals.ts';
@@ -14,7 +14,7 @@ import {
   rangeStarts,
 } from '../../define/places/index-range.ts';
 import { checkGroup } from '../../features/totals/read-totals.ts';
-import { bind, bindPage, describeList, toEntityPath } from '../bind.ts';
+import { bind, bindPage, describeList, publishedEntity, toEntityPath } from '../bind.ts';
 import {
   filterParameters,
   LIST_QUERY,
@@ -146,7 +146,7 @@ function entityRoute(entity: Entity, name: string, fields: readonly string[]): R
     success: {
       status: 200,
       description: 'The entity; the Content-Location header is its path',
-      selected: () => partialSchema(entity, []),
+      published: () => publishedEntity(entity),
       headers: ['Content-Location'],
     },
     read: ({ params, query }) => ({ given: validateTexts(entity, params, fields), select: readSelect(query) }),

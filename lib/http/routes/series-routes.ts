@@ -17,7 +17,8 @@ import { spanKeyFields } from '../../features/data-series/series-span.ts';
 import { bind, isNotModified, readConditions, readKey, readRequestId, toEntityTemplate } from '../bind.ts';
 import { type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
-const Points = z.object({ items: z.array(z.object({ at: z.iso.datetime(), count: z.int() })) });
+const Point = z.object({ at: z.iso.datetime(), count: z.int() }).meta({ title: 'chart-point' });
+const Points = z.object({ items: z.array(Point) }).meta({ title: 'chart' });
 
 /** A chart is one GET, setting a count is one merge, and concurrent increments are all counted. */
 export function seriesRoutes(entity: Entity): Route[] {

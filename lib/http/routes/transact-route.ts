@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { entitiesToTransact, readTransaction, transact } from '../../api/transact.ts';
+import { readSentAction } from '../../api/writes.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { bind, readRequestId } from '../bind.ts';
 import { maxBodyBytesOf } from '../request-body.ts';
@@ -28,7 +29,10 @@ export function transactRoute(all: readonly Entity[]): Route {
     async read(context) {
       const id = await readRequestId(context);
       const actions = readTransaction(entities, await context.json());
-      return { id, actions: actions.map((one) => ({ ...one, action: withStoredEtag(one.action) })) };
+      return {
+        id,
+        actions: actions.map((one) => ({ ...one, action: readSentAction(one.entity, withStoredEtag(one.action)) })),
+      };
     },
     present: (done, context, { actions }) => ({
       status: 200,

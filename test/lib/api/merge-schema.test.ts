@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { mergeSchema } from '../../../lib/api/merge-schema.ts';
+import { mergeSchema, omitNulls, sentWithNulls } from '../../../lib/api/merge-schema.ts';
 import { defineEntity, defineModel } from '../../../lib/define.ts';
 import { apiCalls } from '../../kit/api.ts';
 import type { Entity } from '../../kit/define.ts';
@@ -84,4 +84,45 @@ test('the description of a PATCH and of an action has it', () => {
   expect(accepts(patch(entity).input?.(), { home: { zip: null } })).toBe(true);
   const actions = { actions: [{ patch: { city: 'x', id: '1', home: { zip: null } } }] };
   expect(accepts(apiCalls.batch(entity).input?.(), actions)).toBe(true);
+});
+
+describe('null in a value that is sent as a whole', () => {
+  const Kinds = z.discriminatedUnion('kind', [
+    z.object({ kind: z.literal('a'), x: z.string().optional() }),
+    z.object({ kind: z.literal('b'), x: z.string() }),
+  ]);
+
+  test.each<[string, z.ZodType, unknown, unknown]>([
+    ['means none for an optional member', Home, { street: 's', zip: null }, { street: 's' }],
+    ['means none for an optional object', Home, { street: 's', geo: null }, { street: 's' }],
+    ['stays a value of a member that may be null', Home, { street: 's', geo: { lat: 1, lon: null } }, undefined],
+    [
+      'means none within a member',
+      z.object({ home: Home }),
+      { home: { street: 's', zip: null } },
+      { home: { street: 's' } },
+    ],
+    ['means none within an element of a list', z.array(Home), [{ street: 's', zip: null }], [{ street: 's' }]],
+    ['means none by the kind of an object', Kinds, { kind: 'a', x: null }, { kind: 'a' }],
+    [
+      'means none within an object that contains itself',
+      Tree,
+      { name: 'n', first: { name: 'm', first: null } },
+      { name: 'n', first: { name: 'm' } },
+    ],
+    ['stays in free JSON', z.json(), { a: [null] }, undefined],
+  ])('%s', (_, type, sent, expected = sent) => {
+    expect(omitNulls(type, sent)).toEqual(expected);
+    expect(type.safeParse(expected).success).toBe(true);
+    expect(ajv.validate(httpDoor.toJsonSchema(sentWithNulls(type), 'input'), sent)).toBe(true);
+  });
+
+  test.each<[string, z.ZodType, unknown]>([
+    ['for a required member', Home, { street: null }],
+    ['for a required member of a kind', Kinds, { kind: 'b', x: null }],
+    ['for an unknown member', Home.strict(), { street: 's', other: null }],
+  ])('is rejected %s', (_, type, sent) => {
+    expect(omitNulls(type, sent)).toEqual(sent);
+    expect(ajv.validate(httpDoor.toJsonSchema(sentWithNulls(type), 'input'), sent)).toBe(false);
+  });
 });
