@@ -109,7 +109,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     title: 'Length required',
     retry: 'no',
     when: 'The request has no body, or a body without a `Content-Length` header. The Functions host does not pass chunked bodies on.',
-    action: 'Send a body with the `Content-Length` header.',
+    action:
+      'Send a body with the `Content-Length` header. In .NET, call `LoadIntoBufferAsync` of a `JsonContent` before it is sent ([other languages](other-languages.md#net)).',
   },
   'etag-mismatch': {
     status: 412,
