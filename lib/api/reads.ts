@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { limitOf, listLimitOf, toFilter } from '../access/limit.ts';
 import { hiddenFields, requireFields, requireRole } from '../access/rule.ts';
+import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
 import { pick, type Values } from '../base/values.ts';
@@ -15,7 +16,7 @@ import {
   toSelection,
 } from '../define/codec/query.ts';
 import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
-import type { Entity } from '../define/declaration/entity.ts';
+import { type Entity, nameOfKind } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
 import { buildKey } from '../define/keys/key-template.ts';
@@ -26,6 +27,7 @@ import { rolesToReadBy } from '../define/places/readers.ts';
 import type { Engine } from '../engine/engine.ts';
 import { type IndexPageOptions, readByCopies, readByList, readByLists } from '../engine/read/read-through-index.ts';
 import { listedFields, type Page, type PageOptions, readEntities, scanEntities } from '../engine/read/retrieve.ts';
+import { scanSeries } from '../features/data-series/scan-series.ts';
 import { wholeLists } from '../features/features.ts';
 import { toListEtag } from '../features/lookup/lookup.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
@@ -130,17 +132,12 @@ function boundsOf({ row, columns }: Entity, where: Filter): Pick<RangeInput, 'fr
   return value === undefined ? {} : { from: value, to: value };
 }
 
-/** A page of all entities: it reads the whole table. For the steward, and for operators who may read the entity. */
+/** A page of all entities: it reads the whole table, or those of all periods. For the steward, and for operators who may read the entity. */
 export function scan(entity: Entity, operatorRole: string): Operation<ListInput & PageOptions, Page> {
   return {
-    name: `operations-scan-${entity.name}`,
-    summary: `List all of ${entity.name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
-    kind: 'read',
-    entity,
-    roles: [...new Set([operatorRole, entity.access.steward ?? operatorRole])],
+    ...scanOf(entity, operatorRole),
     async admit(caller, { where }, view) {
-      requireRole(caller, entity.access.read);
-      if (await limitOf(view, entity, 'read')) throw beyondReach(entity, 'a list of all rows');
+      await requireAllRows(view, entity, caller);
       requireFields(entity, caller, askedFields(where));
     },
     async run(view, input) {
@@ -149,6 +146,32 @@ export function scan(entity: Entity, operatorRole: string): Operation<ListInput 
       return openPage(view, entity, await scanEntities(view.engine, entity, options), options.select);
     },
   };
+}
+
+/** A page of all series with all counts: see `scan`. */
+export function scanAllSeries(entity: Entity, operatorRole: string): Operation<PageOptions, Page> {
+  return {
+    ...scanOf(entity, operatorRole),
+    output: () => z.object({ items: z.array(entity.schema.extend({ counts: z.array(z.int()).nullable() })) }),
+    admit: (caller, _, view) => requireAllRows(view, entity, caller),
+    run: ({ engine, isLastAttempt }, page) => scanSeries(engine, entity, { ...page, isLastAttempt }),
+  };
+}
+
+function scanOf(entity: Entity, operatorRole: string) {
+  const name = nameOfKind(entity);
+  return {
+    name: `operations-scan-${name.replace('/', '-')}`,
+    summary: `List all of ${name} by reading the whole table; requires one of these roles too: ${entity.access.read.join(', ')}`,
+    kind: 'read',
+    entity,
+    roles: [...new Set([operatorRole, entity.access.steward ?? operatorRole])],
+  } as const;
+}
+
+async function requireAllRows(view: View, entity: Entity, caller: Caller): Promise<void> {
+  requireRole(caller, entity.access.read);
+  if (await limitOf(view, entity, 'read')) throw beyondReach(entity, 'a list of all rows');
 }
 
 export interface IndexInput extends ListInput, PageOptions, IndexBounds {

@@ -271,7 +271,7 @@ export function checkActionCount(given: unknown): void {
   });
 }
 
-function batchSchema<Action extends z.ZodType>(action: Action) {
+export function batchSchema<Action extends z.ZodType>(action: Action) {
   return z.strictObject({
     actions: z.array(action).min(1).max(MAX_BATCH),
     /** All actions in one transaction, or none. */

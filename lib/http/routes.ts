@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type Entity, withArchives } from '../define/declaration/entity.ts';
+import { needsImport } from '../api/imports.ts';
+import { archivedChildren, type Entity, withArchives } from '../define/declaration/entity.ts';
 import type { LinkedModel } from '../define/define-model.ts';
 import { serveBuiltOnce } from './built-once.ts';
 import { problemsRoute } from './problem.ts';
@@ -12,6 +13,7 @@ import { entityReadRoutes, scanRoute } from './routes/entity-read-routes.ts';
 import { deleteRoutes, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
 import { healthRoute } from './routes/health-route.ts';
+import { archivedFileRoutes, importRoute } from './routes/import-routes.ts';
 import { incompleteIndexRoutes, indexRoutes } from './routes/index-routes.ts';
 import { meRoute } from './routes/me-route.ts';
 import { modelRoute } from './routes/model-route.ts';
@@ -43,13 +45,19 @@ export function createRoutes(model: LinkedModel): Route[] {
       ]),
     ),
   ];
+  const archived = withArchives(single)
+    .filter(({ isArchive }) => isArchive)
+    .flatMap((archive) => [archive, ...archivedChildren(archive)]);
+  const all = [...entities, ...archived];
   const upkeep = { operatorRole, entities };
   const operationRoutes: Route[] = [
     ...operatorRoutes(model),
     ...(model.blocksUsers ? userRoutes(operatorRole) : []),
     ...(entities.some(issuesGrants) ? revocationRoutes(operatorRole) : []),
     ...(entities.some(({ period }) => period?.archiveTo) ? periodArchiveRoutes(operatorRole) : []),
-    ...single.filter(({ period }) => !period).flatMap(withEntity((entity) => [scanRoute(entity, operatorRole)])),
+    ...all.flatMap(withEntity((entity) => [scanRoute(entity, operatorRole)])),
+    ...all.filter(needsImport).flatMap(withEntity((entity) => [importRoute(entity, operatorRole)])),
+    ...archived.flatMap(withEntity((entity) => archivedFileRoutes(entity, operatorRole))),
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(withEntity((entity) => [rewrapRoute(entity, upkeep)])),
@@ -85,24 +93,24 @@ export function createRoutes(model: LinkedModel): Route[] {
     },
     // Loaded at the first request, as no other route needs the description.
     handle: serveBuiltOnce({
-      readPart: ({ query }) => readTag(query, all),
+      readPart: ({ query }) => readTag(query, routes),
       build: async (root, tag) => {
         const { describeRoutes } = await import('./openapi.ts');
-        return describeRoutes(tag === '' ? all : all.filter((route) => tagOf(route) === tag), root, model.anyone);
+        return describeRoutes(tag === '' ? routes : routes.filter((route) => tagOf(route) === tag), root, model.anyone);
       },
     }),
   };
-  const all = [...described, openapi];
-  const errorsOf = (routes: readonly Route[]) =>
-    routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all: routes });
-  const errors = errorsOf(all);
+  const routes = [...described, openapi];
+  const errorsOf = (some: readonly Route[]) =>
+    routeErrors(withArchives(entities), { own: [grants, ...operationRoutes, openapi], all: some });
+  const errors = errorsOf(routes);
   if (errors.length > 0) throw new Error(`The model is not valid.\n${errors.join('\n')}`);
   // A path that may be that of an entity is left to the entity.
   const isFree = (route: Route) =>
-    errorsOf([...all.filter((other) => other.entity === route.entity && canConflict(other, route)), route]).length ===
-    0;
+    errorsOf([...routes.filter((other) => other.entity === route.entity && canConflict(other, route)), route])
+      .length === 0;
   const rejecting = single.flatMap(withEntity(incompleteIndexRoutes)).filter(isFree);
-  return [...all, ...rejecting];
+  return [...routes, ...rejecting];
 }
 
 const TAG = 'tag';

@@ -5,7 +5,14 @@ import type { Address, Properties, Row } from '../../storage/rows.ts';
 import type { KeyTemplate } from '../keys/key-template.ts';
 import type { Access } from './access.ts';
 import type { CarriedRows, Change, Live, PlanDraft } from './change.ts';
-import type { Compiled, Copied, DeclaredEntity, DeclaredReference, OptionsWith } from './declaration.ts';
+import {
+  absentOptions,
+  type Compiled,
+  type Copied,
+  type DeclaredEntity,
+  type DeclaredReference,
+  type OptionsWith,
+} from './declaration.ts';
 import type { Engine, Hold } from './engine.ts';
 import type { Suspicion } from './finding.ts';
 import type { Index } from './indexes.ts';
@@ -87,6 +94,18 @@ export type Linked<Declared extends DeclaredEntity> = Omit<Declared, keyof Links
 
 /** An entity of a model. The engine accepts only linked entities; the types reject a bare declaration. */
 export interface Entity extends Linked<DeclaredEntity> {}
+
+/** The kinds of children in an archive. They are read and imported like the archive itself, beside which their rows are. */
+export const archivedChildren = onceFor((archive: Entity): readonly Entity[] =>
+  archive.children.map((child) =>
+    Object.freeze(withFeatures({ ...child, ...absentOptions('notInArchive'), childOf: archive }, child.features)),
+  ),
+);
+
+/** The name of an entity in paths of operations: that of a child in an archive is below the archive. */
+export function nameOfKind({ name, childOf }: Entity): string {
+  return childOf?.isArchive ? `${childOf.name}/${name}` : name;
+}
 
 /** The entities and their archives. */
 export function withArchives(entities: readonly Entity[]): Entity[] {

@@ -16,6 +16,7 @@ import { expiryFields, hasExpired } from '../../define/declaration/expiry.ts';
 import { keptPeriods, periodOf, periodOfTable, periodsBetween, tableOfPeriod } from '../../define/keys/calendar.ts';
 import { buildKey, type KeyRange, keyRange, prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
+import { listTables } from '../../storage/provision.ts';
 import {
   MAX_TRANSACTION_ACTIONS,
   type ReadBound,
@@ -322,9 +323,8 @@ export const scanEntities = inPattern(
   async (engine: Engine, declared: Entity, { top, after, ...options }: ScanOptions): Promise<Page> => {
     const entity = await declarationOf(engine, declared);
     if (entity.period)
-      throw new RowkeyError(
-        'invalid-input',
-        `${entity.name} has a table for each ${entity.period.per}; read it by partition.`,
+      return scanPeriods(engine, entity, { top, after }, (one, page) =>
+        scanEntities(engine, one, { ...options, ...page }),
       );
     requireSameKey(entity, after);
     const from = after?.partition === undefined ? undefined : { partition: after.partition, row: after.row };
@@ -342,14 +342,55 @@ export const scanEntities = inPattern(
     const page = withinPage(rows, rowLength);
     const items = entitiesIn(engine, entity, page, { where: options.where, select: wanted });
     const isCut = page.length < rows.length;
-    if (resume !== undefined && !isCut) return { items, next: bindToKey(entity, toPausedPosition(after, { resume })) };
-    const last = more || isCut ? page.at(-1) : undefined;
-    return { items, next: last && bindToKey(entity, { partition: last.partition, row: last.row }) };
+    const end = { last: page.at(-1), more: more || isCut, resume: isCut ? undefined : resume };
+    return { items, next: positionOfScan(entity, after, end) };
   },
 );
 
+/**
+ * A page of one of the tables of the kept periods, in the order of the periods. `scan` reads a page of the entity in that table, from its
+ * beginning without `after`. A table that is dropped meanwhile has no rows.
+ */
+export async function scanPeriods(
+  engine: Engine,
+  entity: Entity,
+  { top, after }: PageOptions,
+  scan: (one: Entity, page: PageOptions) => Promise<Page>,
+): Promise<Page> {
+  const none: Page = { items: [], next: undefined };
+  if (!entity.period) return none;
+  const { per } = entity.period;
+  const { first } = keptPeriods(entity.period, engine.now());
+  const periods = (await listTables(engine.storage, entity.table))
+    .flatMap((table) => periodOfTable(per, entity.table, table) ?? [])
+    .filter((period) => period >= (after?.period ?? first))
+    .toSorted();
+  const [period, following] = periods;
+  if (period === undefined) return none;
+  const one = { ...entity, period: undefined, table: tableOfPeriod(entity.table, period) };
+  const isBegun = period === after?.period && (after.partition !== undefined || after.resume !== undefined);
+  const page = { top, after: isBegun ? { ...after, period: undefined } : undefined };
+  const { items, next } = await unlessTableMissing(scan(one, page), none);
+  if (next) return { items, next: { ...next, period } };
+  return { items, next: following === undefined ? undefined : { row: '', period: following } };
+}
+
+/** The position after the last row that a scan returned, or where it paused; undefined at the end of the table. */
+export function positionOfScan(
+  entity: Entity,
+  after: Position | undefined,
+  {
+    last,
+    more,
+    resume,
+  }: { readonly last: Row | undefined; readonly more: boolean; readonly resume?: string | undefined },
+): Position | undefined {
+  if (resume !== undefined) return bindToKey(entity, toPausedPosition(after, { resume }));
+  return more && last ? bindToKey(entity, { partition: last.partition, row: last.row }) : undefined;
+}
+
 /** The `EntityType` to filter by; undefined if clients write the rows, which may then have any type. */
-function typeOf(entity: Entity): string | undefined {
+export function typeOf(entity: Entity): string | undefined {
   return entity.isWrittenByClients ? undefined : entity.name;
 }
 

@@ -89,14 +89,14 @@ export interface PeriodArchive extends Progress, BlobAddress {
   readonly modifiedAt: number;
 }
 
-const NAME = /^([a-z0-9]+)\/(\d{4}(?:-\d\d){0,2})\/(\d+)\.ndjson\.gz$/;
+export const ARCHIVE_NAME = /^([a-z0-9]+)\/(\d{4}(?:-\d\d){0,2})\/(\d+)\.ndjson\.gz$/;
 
 /** Lists the archives of an entity, or of all entities, in the order of their names. */
 export async function listPeriodArchives(storage: Storage, entity?: string): Promise<PeriodArchive[]> {
   const prefix = entity === undefined ? '' : `${entity}/`;
   const archives: PeriodArchive[] = [];
   for await (const { metadata, ...blob } of listContainer(storage, PERIOD_ARCHIVES_CONTAINER, prefix)) {
-    const [, name, period, part] = NAME.exec(blob.name) ?? [];
+    const [, name, period, part] = ARCHIVE_NAME.exec(blob.name) ?? [];
     const progress = Progress.safeParse(metadata);
     // Another program wrote this blob.
     if (name === undefined || period === undefined || !progress.success) continue;
@@ -128,6 +128,72 @@ export async function archivePeriod(engine: Engine, entity: Entity, options: Arc
   return (await replaceMetadata(engine.storage, archive, { metadata, etag: archive.etag })) !== undefined;
 }
 
+/** The next lines of an archive that another instance has exported. */
+interface ExportedLines {
+  readonly name: string;
+  /** The number of lines before them. */
+  readonly after: number;
+  readonly lines: readonly string[];
+  /** True if no line follows: the archive is then verified. */
+  readonly isLast: boolean;
+  /** In milliseconds. */
+  readonly until: number;
+}
+
+/**
+ * Adds the lines to an archive, which begins with the first ones. Lines that do not follow the stored ones change nothing, so a request may
+ * be repeated. Returns the archive as it is then; undefined if another request changed it.
+ */
+export async function addExportedLines(
+  engine: Engine,
+  entity: Entity,
+  { name, after, lines, isLast, until }: ExportedLines,
+): Promise<PeriodArchive | undefined> {
+  const [, , period = '', part] = ARCHIVE_NAME.exec(name) ?? [];
+  const none = emptyArchive(entity, { period, part: Number(part) });
+  const stored = (await listPeriodArchives(engine.storage, entity.name)).find((each) => each.name === name);
+  let archive = stored ?? none;
+  if (archive.state === 'partial' && archive.rows === after && (lines.length > 0 || (isLast && after > 0))) {
+    const blocks = archive.etag ? await listBlocks(engine.storage, archive) : [];
+    const state = isLast ? ('complete' as const) : ('partial' as const);
+    const added = await addBlock(engine, { ...archive, state, lastrow: IMPORTED }, { lines, blocks });
+    if (!added) return undefined;
+    archive = added;
+  }
+  if (archive.state !== 'complete' || !(await verify(engine, archive, until))) return archive;
+  const metadata = toMetadata({ ...archive, state: 'verified' });
+  const etag = await replaceMetadata(engine.storage, archive, { metadata, etag: archive.etag });
+  return etag === undefined ? undefined : { ...archive, state: 'verified', etag };
+}
+
+/** In place of the last row: an archive of another instance has no table here, with which the timer would continue it. */
+const IMPORTED: Progress['lastrow'] = ['', '', 'imported'];
+
+/** Commits further lines. Returns undefined if another writer changed the archive. */
+async function addBlock(
+  { storage }: Engine,
+  archive: PeriodArchive,
+  { lines, blocks }: { readonly lines: readonly string[]; readonly blocks: string[] },
+): Promise<PeriodArchive | undefined> {
+  const rows = archive.rows + lines.length;
+  const added = { ...archive, rows, hash: lines.reduce(addToHash, archive.hash) };
+  if (lines.length > 0) {
+    const id = Buffer.from(`${String(blocks.length).padStart(6, '0')}-${randomUUID()}`).toString('base64');
+    const bytes = await compress(`${lines.join('\n')}\n`);
+    await stageBlock(storage, archive, { id, bytes });
+    blocks.push(id);
+  }
+  const list = { blocks, metadata: toMetadata(added), headers: HEADERS, etag: archive.etag || undefined };
+  const etag = await commitBlocks(storage, archive, list);
+  return etag === undefined ? undefined : { ...added, etag };
+}
+
+function emptyArchive(entity: Entity, { period, part }: Pick<PeriodArchive, 'period' | 'part'>): PeriodArchive {
+  const name = `${entity.name}/${period}/${part}.ndjson.gz`;
+  const empty = { state: 'partial', rows: 0, hash: '', etag: '', length: 0, modifiedAt: 0 } as const;
+  return { container: PERIOD_ARCHIVES_CONTAINER, name, entity: entity.name, period, part, ...empty };
+}
+
 /** Deletes unfinished archives of periods that are kept again, because their rows may change. */
 export async function deleteUnfinished(storage: Storage, archives: readonly PeriodArchive[]): Promise<void> {
   for (const archive of archives) if (archive.state !== 'verified') await deleteBlob(storage, archive, archive.etag);
@@ -147,10 +213,7 @@ async function beginOrContinue(
     const there = await unlessTableMissing(readRow(storage, { table, partition, row, select: ['WriteId'] }), undefined);
     if (there && writeOf(there) === write) return latest;
   }
-  const part = (latest?.part ?? 0) + 1;
-  const name = `${entity.name}/${period}/${part}.ndjson.gz`;
-  const empty = { state: 'partial', rows: 0, hash: '', etag: '', length: 0, modifiedAt: 0 } as const;
-  return { container: PERIOD_ARCHIVES_CONTAINER, name, entity: entity.name, period, part, ...empty };
+  return emptyArchive(entity, { period, part: (latest?.part ?? 0) + 1 });
 }
 
 /** Returns the complete archive; undefined after `until`, or if another run changed it. */
@@ -167,25 +230,12 @@ async function addRows(
     const read = await unlessTableMissing(readLines(engine, entity, { table, after: archive.lastrow }), undefined);
     if (!read) return undefined;
     const { lines, lastrow = archive.lastrow, isEnd } = read;
-    const progress = {
-      state: isEnd ? ('complete' as const) : ('partial' as const),
-      rows: archive.rows + lines.length,
-      hash: lines.reduce(addToHash, archive.hash),
-      lastrow,
-    };
-    archive = { ...archive, ...progress };
+    archive = { ...archive, state: isEnd ? 'complete' : 'partial', lastrow };
     // A period without rows needs no archive.
-    if (archive.rows === 0) continue;
-    if (lines.length > 0) {
-      const id = Buffer.from(`${String(blocks.length).padStart(6, '0')}-${randomUUID()}`).toString('base64');
-      const bytes = await compress(`${lines.join('\n')}\n`);
-      await stageBlock(engine.storage, archive, { id, bytes });
-      blocks.push(id);
-    }
-    const list = { blocks, metadata: toMetadata(archive), headers: HEADERS, etag: archive.etag || undefined };
-    const etag = await commitBlocks(engine.storage, archive, list);
-    if (etag === undefined) return undefined;
-    archive = { ...archive, etag };
+    if (archive.rows + lines.length === 0) continue;
+    const added = await addBlock(engine, archive, { lines, blocks });
+    if (!added) return undefined;
+    archive = added;
   }
   return archive;
 }

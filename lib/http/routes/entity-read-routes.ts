@@ -1,10 +1,10 @@
 import { type GetInput, getEntity } from '../../api/get.ts';
 import { listMine } from '../../api/mine.ts';
-import { listRange, listWhole, scan, type WholeInput, wholeListOf } from '../../api/reads.ts';
+import { listRange, listWhole, scan, scanAllSeries, type WholeInput, wholeListOf } from '../../api/reads.ts';
 import { onceFor } from '../../base/once.ts';
 import type { AskedFilter } from '../../define/codec/query.ts';
 import { validateTexts } from '../../define/codec/validation.ts';
-import type { Entity } from '../../define/declaration/entity.ts';
+import { type Entity, nameOfKind } from '../../define/declaration/entity.ts';
 import {
   bind,
   bindPage,
@@ -200,10 +200,17 @@ function wholeListRoutes(entity: Entity): Route[] {
 
 /** The only route that reads a whole table, for operators who may read the entity. */
 export function scanRoute(entity: Entity, operatorRole: string): Route {
+  const path = `operations/scan/${nameOfKind(entity)}`;
+  if (entity.series)
+    return bindPage(scanAllSeries(entity, operatorRole), {
+      path,
+      query: PAGE_QUERY,
+      success: { status: 200, description: 'A page of series, each with a count for each slot' },
+    });
   const query = { ...LIST_QUERY, ...PAGE_QUERY };
   const filters = filterParameters(entity, { query });
   return bindPage(scan(entity, operatorRole), {
-    path: `operations/scan/${entity.name}`,
+    path,
     query,
     filters,
     success: describeList(entity),

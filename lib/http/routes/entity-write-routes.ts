@@ -130,10 +130,7 @@ export function entityWriteRoutes(entity: Entity): Route[] {
           ids: await readActionIds(context, actions),
         };
       },
-      present(outcomes, context) {
-        const once = { ...context, log: sayOnce(context.log) };
-        return { status: 200, body: { results: outcomes.map((outcome) => toResult(entity, once, outcome)) } };
-      },
+      present: (outcomes, context) => presentOutcomes(entity, outcomes, context),
     }),
     ...transferRoutes(entity),
   ];
@@ -181,7 +178,16 @@ const ActionResult = z
     problem: Problem.optional(),
   })
   .meta({ title: 'action-result' });
-const BatchResult = z.object({ results: z.array(ActionResult) }).meta({ title: 'batch-result' });
+export const BatchResult = z.object({ results: z.array(ActionResult) }).meta({ title: 'batch-result' });
+
+export function presentOutcomes(
+  entity: Entity,
+  outcomes: readonly BatchOutcome[],
+  context: RequestContext,
+): RouteResult {
+  const once = { ...context, log: sayOnce(context.log) };
+  return { status: 200, body: { results: outcomes.map((outcome) => toResult(entity, once, outcome)) } };
+}
 
 /** An ETag of any view stands for the stored state that it was created from. */
 export function withStoredEtag(action: BatchAction): BatchAction {

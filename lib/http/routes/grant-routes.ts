@@ -1,15 +1,23 @@
 import { z } from 'zod';
 import { listRevocations, restoreGrants, revokeGrants } from '../../access/grant.ts';
 import { grantPeriodArchive, issueGrant, readGrantRequest } from '../../api/grants.ts';
-import { RowkeyError } from '../../base/errors.ts';
+import { requireWholeWriter } from '../../api/imports.ts';
+import { busy, RowkeyError } from '../../base/errors.ts';
 import { isoInstant } from '../../base/time.ts';
 import { parse } from '../../define/codec/validation.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
-import { listPeriodArchives, type PeriodArchive, State } from '../../features/high-volume-delete/period-archive.ts';
+import {
+  ARCHIVE_NAME,
+  addExportedLines,
+  listPeriodArchives,
+  type PeriodArchive,
+  State,
+} from '../../features/high-volume-delete/period-archive.ts';
 import { bind, bindPage, listOf } from '../bind.ts';
 import { PAGE_QUERY } from '../query.ts';
 import { NO_STORE, type RequestContext, type Route } from '../route.ts';
+import { TIME_BUDGET_MS } from './failed-rows.ts';
 
 /** The grants of the caller's own rows. Their roles are those of all entities; the operation checks those of the requested one. */
 export function grantRoute(entities: readonly Entity[]): Route {
@@ -115,6 +123,15 @@ const Archive = z.object({
   changedAt: z.iso.datetime(),
 });
 const Named = z.strictObject({ name: z.string().min(1).max(200) });
+/** A line has a whole row. */
+const MAX_LINES_BYTES = 32 * 1_048_576;
+const Lines = z.strictObject({
+  name: z.string().max(200).regex(ARCHIVE_NAME, 'must be the name of an archive, as in the list'),
+  after: z.int().min(0).describe('How many lines are before them'),
+  lines: z.array(z.string().regex(/^\{.*\}$/, 'must be a JSON object on one line')).max(10_000),
+  isLast: z.boolean(),
+});
+type LinesInput = z.infer<typeof Lines> & { readonly entity: Entity };
 const Link = z.object({ url: z.url(), expiresAt: z.iso.datetime() });
 
 /** High volume delete pattern: the archives of dropped tables. */
@@ -144,6 +161,35 @@ export function periodArchiveRoutes(operatorRole: string): Route[] {
       read: async (context) => ({ ...(await findArchive(context)), subject: context.caller.subject }),
       present: (body) => ({ status: 201, headers: NO_STORE, body }),
     }),
+    bind(
+      {
+        name: 'operations-period-archives-import',
+        summary: 'Add the next lines of an exported archive; requires a role that may write every row too',
+        kind: 'write',
+        roles: [operatorRole],
+        input: () => Lines,
+        output: () => Archive,
+        admit: (caller, { entity }: LinesInput, view) => requireWholeWriter(view, entity, caller),
+        async run({ engine }, { entity, ...lines }: LinesInput) {
+          const archive = await addExportedLines(engine, entity, { ...lines, until: engine.now() + TIME_BUDGET_MS });
+          if (archive) return presentArchive(archive);
+          throw busy('Another request is changing the archive.');
+        },
+      },
+      {
+        method: 'POST',
+        path: `${ARCHIVES}/lines`,
+        maxBodyBytes: MAX_LINES_BYTES,
+        success: { status: 200, description: 'The archive, which is verified after its last line' },
+        async read({ app, json }) {
+          const lines = parse(Lines, await json());
+          const [, name] = ARCHIVE_NAME.exec(lines.name) ?? [];
+          const entity = app.entities.find((each) => each.name === name && each.period?.archiveTo);
+          if (entity) return { ...lines, entity };
+          throw new RowkeyError('not-found', 'No entity has archives of this name.', { field: 'name' });
+        },
+      },
+    ),
   ];
 }
 

@@ -35,7 +35,10 @@ test('describes conditions for the operations that support them, and for no othe
     ...['delete', 'file-photo-delete', 'file-photo-put', 'patch', 'replace'].map((verb) => `employees-${verb}`),
     ...['delete', 'patch', 'put-hour'].map((verb) => `messagehours-${verb}`),
   ];
-  const reading = ['employees-get', 'employees-file-photo-get', 'messagehours-get'];
+  const reading = [
+    ...['employees-get', 'employees-file-photo-get', 'messagehours-get'],
+    'operations-file-formeremployees-photo-get',
+  ];
   expect(taking('If-Match')).toEqual(heeding);
   expect(taking('If-None-Match')).toEqual([...heeding, ...reading].sort());
 });
