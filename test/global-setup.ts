@@ -11,7 +11,7 @@ import { startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { acceptsMemory } from './in-process.ts';
 import { seedOfRun } from './seed.ts';
-import { DOOR_ACCOUNTS, RACE_ACCOUNTS, SECOND_ACCOUNT, WALK_ACCOUNTS } from './storage.ts';
+import { DOOR_ACCOUNTS, RACE_ACCOUNTS, RESTORE_ACCOUNTS, SECOND_ACCOUNT, WALK_ACCOUNTS } from './storage.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
@@ -43,9 +43,9 @@ export default async function setup(project: TestProject) {
   };
   await build();
   project.onTestsRerun(build);
-  const inDoors = new Set(DOOR_ACCOUNTS.map((url) => fileURLToPath(url)));
-  const further = [SECOND_ACCOUNT, ...WALK_ACCOUNTS, ...RACE_ACCOUNTS, ...DOOR_ACCOUNTS].map((url) =>
-    fileURLToPath(url),
+  const mayBeInMemory = new Set([...DOOR_ACCOUNTS, ...RESTORE_ACCOUNTS].map((url) => fileURLToPath(url)));
+  const further = [SECOND_ACCOUNT, ...WALK_ACCOUNTS, ...RACE_ACCOUNTS, ...DOOR_ACCOUNTS, ...RESTORE_ACCOUNTS].map(
+    (url) => fileURLToPath(url),
   );
   const files = [...(await project.globTestFiles()).testFiles, ...further];
   const [first, ...others] = files.map((_, index) => ({
@@ -74,7 +74,7 @@ export default async function setup(project: TestProject) {
     Object.fromEntries(
       files.map((file, index) => [
         file,
-        process.env.STORAGE === 'memory' && (inDoors.has(file) || acceptsMemory(file))
+        process.env.STORAGE === 'memory' && (mayBeInMemory.has(file) || acceptsMemory(file))
           ? 'memory'
           : inFolder.connectionString(`test${index}`).replace(inFolder.endpoints.table, inMemory.endpoints.table),
       ]),

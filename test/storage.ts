@@ -11,6 +11,10 @@ export const WALK_ACCOUNTS = ['walk-second', 'walk-third'].map((name) => new URL
 export const DOOR_ACCOUNTS = ['doors', 'doors-first', 'doors-second', 'doors-third'].map(
   (name) => new URL(name, import.meta.url).href,
 ) as [string, string, string, string];
+/** In place of files: three accounts into which everything of a test file is imported. */
+export const RESTORE_ACCOUNTS = ['restore-first', 'restore-second', 'restore-third'].map(
+  (name) => new URL(name, import.meta.url).href,
+) as [string, string, string];
 export const RACE_ACCOUNTS = ['race', 'race-second', 'race-third'].map((name) => new URL(name, import.meta.url).href);
 
 /** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */

@@ -10,8 +10,10 @@ import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import type { LocalApp } from '../instance/local-app.ts';
+import { exportAll } from './everything/export-all.ts';
+import { listLost } from './lost-fields.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
-import { findStoredEntity } from './stored-entity.ts';
+import { findModel, toStoredEntity } from './stored-entity.ts';
 import {
   ask,
   createTargetCommand,
@@ -29,17 +31,25 @@ const FILES_CONCURRENCY = 8;
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
 export function createExportCommand(own?: LocalApp): Command {
   return createTargetCommand(
-    'Exports all entities of a kind to an NDJSON file (also .gz) in key order, which the command import reads.',
+    'Exports all entities of a kind to an NDJSON file (also .gz) in key order, or with --all everything to a tar file. The command import reads both.',
   )
-    .argument('<entity>', 'the name of the entity')
-    .argument('<file>', 'the file to write; an existing file is replaced')
-    .action(async (name: string, file: string, options: TargetOptions) => {
-      await exportFile(await findStoredEntity(name, options, own), file, options);
+    .argument('[entity]', 'the name of the entity')
+    .argument('[file]', 'the file to write; an existing file is replaced')
+    .option('--all <file>', 'export everything to this file instead: .tar, or .tar.gz')
+    .action(async (name: string | undefined, file: string | undefined, { all, ...options }: ExportOptions) => {
+      const model = await findModel(options, own);
+      if (all !== undefined && name === undefined) return exportAll(model, await resolveTarget(options), all);
+      if (all !== undefined || name === undefined || file === undefined)
+        throw new Error('Name an entity and a file, or --all and a file.');
+      await exportFile(toStoredEntity(model, name), file, options);
     });
 }
 
+interface ExportOptions extends TargetOptions {
+  readonly all?: string;
+}
+
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
-  if (entity.period) throw new Error(`"${entity.name}" has a period: it cannot be exported.`);
   const target = await resolveTarget(options);
   let count = 0;
   let unreadable = 0;
@@ -87,13 +97,6 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
 /** The API returns null for a value that it cannot read, and only for such a value. An import rejects a row with null. */
 function listUnreadable(row: Values): string[] {
   return Object.keys(row).filter((field) => row[field] === null);
-}
-
-/** A row without its key, or of an unknown kind, is no entity: fields that are stored may not have been returned. */
-function listLost({ keyFields, decidedFields, union, schema }: Entity, values: Values): string[] {
-  const lost = keyFields.filter((field) => values[field] === undefined && !decidedFields.includes(field));
-  const isOfNoKind = union !== undefined && !schema.pick({ kind: true }).safeParse({ kind: values.kind }).success;
-  return isOfNoKind ? [...lost, 'kind'] : lost;
 }
 
 function formatKey({ name, keyFields }: Entity, row: Values): string {

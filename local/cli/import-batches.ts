@@ -76,6 +76,8 @@ interface Receiver extends Target {
   readonly entity: Entity;
   /** Identifies the file: the API remembers for a day which key it has generated for a row of it. */
   readonly source: string;
+  /** The path of the batch, by default that of the entity. */
+  readonly path?: string;
 }
 
 /** Returns the result of each row, in order. Rows that other writers changed concurrently (503) are sent again. */
@@ -94,14 +96,18 @@ function omitFiles({ attachments }: Entity, values: Values): Values {
   return omit(values, Object.keys(attachments));
 }
 
-async function post({ entity, source, ...target }: Receiver, batch: readonly ImportRow[]): Promise<Results> {
+async function post({ entity, source, path, ...target }: Receiver, batch: readonly ImportRow[]): Promise<Results> {
   const copy = batch[0]?.copy;
   const body = JSON.stringify({ actions: batch.map(({ values }) => ({ put: omitFiles(entity, values) })) });
   const headers = {
     'content-type': 'application/json',
     ...(copy === undefined ? {} : { 'idempotency-key': `import-${source}-${copy}` }),
   };
-  const response = await ask(target, pathTo(target.root, entity.name, 'batch'), { method: 'POST', headers, body });
+  const response = await ask(target, path ?? pathTo(target.root, entity.name, 'batch'), {
+    method: 'POST',
+    headers,
+    body,
+  });
   if (response.ok) return RouteResult.parse(await response.json()).results;
   const problem = await readProblem(response);
   // The only row is too large, so the error of the request is the error of the row.

@@ -14,12 +14,13 @@ import type { Problem } from '../../lib/http/problem.ts';
 import { pathTo } from '../../lib/http/route.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
+import { importAll } from './everything/import-all.ts';
 import { type FiledRow, groupIntoBatches, sendBatch } from './import-batches.ts';
 import { readNdjson } from './ndjson-rows.ts';
 import { MAX_KEYS, onePerKey, readKeyField } from './one-per-key.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { openFiles, putFile } from './row-files.ts';
-import { findStoredEntity } from './stored-entity.ts';
+import { findModel, toStoredEntity } from './stored-entity.ts';
 import { createTargetCommand, resolveTarget, type TargetOptions } from './target.ts';
 
 const BATCHES_CONCURRENCY = 4;
@@ -34,18 +35,27 @@ const OUTCOMES: Readonly<Record<number, 'created' | 'stored' | 'unchanged'>> = {
 
 interface ImportOptions extends TargetOptions {
   readonly files?: string;
+  readonly all?: string;
+  readonly compare?: true;
 }
 
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
 export function createImportCommand(own?: LocalApp): Command {
   return createTargetCommand(
-    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields. A second run changes nothing; if the file lacks fields of the key that are generated, for a day.',
+    'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields, or with --all the file of an export of everything. A second run changes nothing; if the file lacks fields of the key that are generated, for a day.',
   )
-    .argument('<entity>', 'the name of the entity')
-    .argument('<file>', 'the file to read, in UTF-8; a CSV file needs a header row; a row replaces the whole entity')
+    .argument('[entity]', 'the name of the entity')
+    .argument('[file]', 'the file to read, in UTF-8; a CSV file needs a header row; a row replaces the whole entity')
     .option('--files <folder>', 'the folder of the files that the columns of attachments name')
-    .action(async (name: string, file: string, options: ImportOptions) => {
-      await importFile(await findStoredEntity(name, options, own), file, options);
+    .option('--all <file>', 'import this file of export --all instead, into an empty instance, and compare')
+    .option('--compare', 'with --all: only compare what is stored with the file')
+    .action(async (name: string | undefined, file: string | undefined, { all, compare, ...options }: ImportOptions) => {
+      const model = await findModel(options, own);
+      if (all !== undefined && name === undefined)
+        return importAll(model, await resolveTarget(options), all, { isComparison: compare === true });
+      if (all !== undefined || name === undefined || file === undefined)
+        throw new Error('Name an entity and a file, or --all and a file.');
+      await importFile(toStoredEntity(model, name), file, options);
     });
 }
 

@@ -37,7 +37,7 @@ export async function* readNdjson(
  * small compressed file may have a line that does not fit into memory. Replaces node:readline, which keeps every line, loses the
  * errors of its input, and also breaks lines at U+2028, which JSON allows in a string.
  */
-async function* readLines(
+export async function* readLines(
   input: AsyncIterable<Uint8Array>,
   maxBytes: number,
 ): AsyncGenerator<{ readonly line: number; readonly bytes: Uint8Array | undefined }> {

@@ -6,12 +6,8 @@ import { loadModel } from '../instance/load-local-app.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import type { TargetOptions } from './target.ts';
 
-/** Returns the entity of this name of the app that a command calls. `own` is the app of a remote API; default: that in the current folder. */
-export async function findStoredEntity(name: string, options: TargetOptions, own?: LocalApp): Promise<Entity> {
-  return toStoredEntity(await findModel(options, own), name);
-}
-
-async function findModel({ url, data, path = '' }: TargetOptions, own: LocalApp | undefined): Promise<Model> {
+/** Returns the model of the app that a command calls. `own` is the app of a remote API; default: that in the current folder. */
+export async function findModel({ url, data, path = '' }: TargetOptions, own: LocalApp | undefined): Promise<Model> {
   const served = url === undefined ? (await readInstance(data))?.app : undefined;
   const folder = resolve(served ?? own?.folder ?? '.');
   if (own && folder === resolve(own.folder)) return own.model;
@@ -24,8 +20,11 @@ export function toStoredEntity({ list }: Pick<LinkedModel, 'list'>, name: string
   const entity = known.find((candidate) => candidate.name === name);
   if (entity) return entity;
   if (list.some((series) => series.name === name))
-    throw new Error(`"${name}" is a data series: its counts cannot be imported or exported.`);
+    throw new Error(`"${name}" is a data series: its counts cannot be imported or exported by itself, but with --all.`);
   const archived = known.find(({ archive }) => archive?.name === name);
-  if (archived) throw new Error(`"${name}" is the archive of ${archived.name}: it cannot be imported or exported.`);
+  if (archived)
+    throw new Error(
+      `"${name}" is the archive of ${archived.name}: it cannot be imported or exported by itself, but with --all.`,
+    );
   throw new Error(`Entity "${name}" not found; accepted are ${known.map((one) => one.name).join(', ')}.`);
 }

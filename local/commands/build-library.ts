@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const LIBRARY = join(ROOT, 'dist', 'library');
 
 /** What the command line needs; the app that this repository deploys does without. */
-const COMMAND_LINE = ['cli-progress', 'commander', 'croner', 'csv-parse'];
+const COMMAND_LINE = ['cli-progress', 'commander', 'croner', 'csv-parse', 'modern-tar'];
 /** What a command of development needs, and no deployed app: an app installs it itself. */
 const TOOLS = ['azurite', 'fast-check', 'rolldown'];
 /** The pages for an author of an app. The others are about this repository: its tests, its template, its measurements. */

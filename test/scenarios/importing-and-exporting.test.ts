@@ -395,12 +395,16 @@ describe('npm run import of rows without a field of the key', () => {
 });
 
 describe('npm run export', () => {
-  test('says why it does not export an entity with a period', async () => {
-    const file = join(product.folder, 'none.ndjson');
-    expect(await product.run('export', 'logins', file)).toEqual({
-      code: 1,
-      said: '"logins" has a period: it cannot be exported.\n',
-    });
+  test('exports the rows of all kept periods', { tags: ['slow'] }, async () => {
+    const file = join(product.folder, 'logins.ndjson');
+    const at = [0, 1, 40].map((days) => new Date(Date.now() - days * 86_400_000).toISOString());
+    for (const instant of at)
+      expect((await ask('POST', 'logins', { employeeId: '000555', at: instant, succeeded: true })).status).toBe(201);
+    expect(await product.run('export', 'logins', file)).toMatchObject({ code: 0 });
+    const lines = (await readFile(file, 'utf8')).trim().split('\n');
+    const own = lines.map((line) => JSON.parse(line)).filter(({ employeeId }) => employeeId === '000555');
+    expect(own.map((login) => login.at)).toEqual(at.toReversed());
+    expect((await product.run('import', 'logins', file)).said).toMatch(/0 created,/);
   });
 
   test('writes a file that npm run import loads into an empty instance without a difference', {

@@ -177,6 +177,11 @@ function upgradeValues(entity: Entity, properties: Properties, from: number): Va
       return [field, form ? form.decode(entity, field, properties) : fromProperty(type, properties[field])];
     }),
   );
+  return upgradeFrom(entity, stored, from);
+}
+
+/** The values of an earlier version as the declaration has them. Throws `needs-repair` if an upgrade fails. */
+export function upgradeFrom(entity: Entity, stored: Values, from: number): Values {
   let values = stored;
   for (let version = from; version < entity.version; version += 1)
     try {
