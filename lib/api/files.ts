@@ -25,6 +25,7 @@ import {
   putAttachment,
   readAttachment,
   removeAttachment,
+  requireAttachment,
 } from '../features/large-entities/attachment.ts';
 import { BLOCK_UPLOAD_PERMISSIONS, READ_PERMISSIONS, signBlobUrl, UPLOAD_PERMISSIONS } from '../storage/blobs.ts';
 import { noteGrant } from './grants.ts';
@@ -131,8 +132,8 @@ export function fileOperations(entity: Entity, field: string, declaration: Attac
       if (version !== undefined && `"${version}"` !== etag) throw fileNotFound(field);
       if (isKnown(etag)) return { file, etag, range: undefined, isKnown: true, bytes: undefined };
       const range = rangeOf?.({ etag, length: file.bytes });
-      const bytes = isHead ? undefined : await readAttachment(engine, at, file, range);
-      return { file, etag, range, isKnown: false, bytes };
+      const bytes = await (isHead ? requireAttachment(engine, at, file) : readAttachment(engine, at, file, range));
+      return { file, etag, range, isKnown: false, bytes: bytes ?? undefined };
     },
   };
 

@@ -11,6 +11,7 @@ import type { Engine } from '../../engine/engine.ts';
 import { declarationOf } from '../../engine/read/entity-rows.ts';
 import { readEntity } from '../../engine/read/retrieve.ts';
 import {
+  BlobGone,
   type ByteRange,
   blobName,
   createBlobName,
@@ -159,6 +160,16 @@ export const readAttachment = inPattern(
     range?: ByteRange,
   ): Promise<Buffer> => {
     return readBytes(storage, { container: findDeclaration(entity, field).container, name: blob }, range);
+  },
+);
+
+/** Throws as `readAttachment` does, without reading a byte: HEAD tells of a lost file what GET does. */
+export const requireAttachment = inPattern(
+  'large entities',
+  async ({ storage }: Engine, { entity, field }: AttachmentKey, { blob }: Attachment): Promise<void> => {
+    const { container } = findDeclaration(entity, field);
+    if ((await blobLength(storage, { container, name: blob })) === undefined)
+      throw new BlobGone(`A blob in "${container}" is missing.`);
   },
 );
 
