@@ -65,8 +65,10 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   if (status !== 0) throw new Error(`The library does not compile.\n${stdout}`);
   // Nobody imports a command.
   for await (const file of glob('local/**/*.d.ts', { cwd: folder })) await rm(join(folder, file));
-  // Beside lib/register-functions.js, which serves it.
-  await buildConsole(join(folder, 'lib', 'console'));
+  // Beside lib/register-functions.js, which serves it: each file once, compressed.
+  const console = join(folder, 'lib', 'console');
+  await buildConsole(console);
+  for await (const file of glob('**/*.br', { cwd: console })) await rm(join(console, file.slice(0, -'.br'.length)));
   await nameThePackage(join(folder, 'lib', 'command-line.js'));
   const root = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
   const { name, description, engines, dependencies, devDependencies, peerDependencies } = root;

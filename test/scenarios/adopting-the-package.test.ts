@@ -54,7 +54,7 @@ test('packs JavaScript and declarations without the examples, the app and its to
         'lib/client/index.d.ts',
         'lib/client/sign-in.d.ts',
         'lib/testing/index.js',
-        'lib/console/index.html',
+        'lib/console/index.html.br',
       ],
     ]),
   );

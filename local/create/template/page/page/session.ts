@@ -2,11 +2,10 @@ import { createClient } from 'rowkey/client';
 import { openSession } from 'rowkey/sign-in';
 import type { model } from '../model.ts';
 
-/** For Azure, `azd` and the workflow set these. The defaults are those of `npm start`, which serves an identity provider, too. */
-const { VITE_API: url = 'http://127.0.0.1:7071/api', VITE_ISSUER: issuer, VITE_CLIENT_ID: clientId } = import.meta.env;
-const { VITE_SCOPE: scope = 'openid' } = import.meta.env;
+/** For Azure, `azd` and the workflow set this. The default is the API of `npm start`. Either says where its users sign in. */
+const { VITE_API: url = 'http://127.0.0.1:7071/api' } = import.meta.env;
 
-export const session = await openSession(issuer && clientId ? { issuer, clientId, scope } : { url });
+export const session = await openSession({ url });
 export const client = createClient<typeof model>({ url, token: session.isSignedIn ? session.token : undefined });
 export type Project = Awaited<ReturnType<typeof client.projects.create>>['values'];
 
