@@ -170,28 +170,16 @@ const DRILLS: readonly Kind[] = [
   },
 ];
 
-/** A writer sleeps between its intent and what comes next. Each takes a minute and more. */
-const SLEEPS: readonly Kind[] = [
-  {
-    /** A writer sleeps until others have ended its intent, and dies when it has written the entity. */
-    targets: OWNED,
-    create: (chance) => ({
-      first: chance.pick(['update', 'update', 'create']),
-      stops: [stop('send message', sleep(chance)), stop('write entity', DIES_AFTER)],
-      others: [],
-    }),
-  },
-  {
-    /** A writer sleeps until others have ended its intent, and dies when it has claimed a unique value. */
-    targets: UNIQUE,
-    create: (chance) => ({
-      first: chance.pick(['update', 'create']),
-      stops: [stop('send message', sleep(chance)), stop('insert other', DIES_AFTER)],
-      others: [],
-    }),
-  },
-];
-/** So many come after the drills of the other kinds. */
+/** A writer sleeps until others have ended its intent, and dies when it has written the entity. */
+const SLEEP: Kind = {
+  targets: OWNED,
+  create: (chance) => ({
+    first: chance.pick(['update', 'update', 'create']),
+    stops: [stop('send message', sleep(chance)), stop('write entity', DIES_AFTER)],
+    others: [],
+  }),
+};
+/** So many come after the drills of the other kinds: each takes a minute and more. Not with unique values: they would cover the traces of others. */
 const SLEEPS_PER_DRILL = 0.2;
 
 function delay(chance: Chance, mostMs: number, leastMs = 100): Pause {
@@ -222,7 +210,7 @@ export function drillsOf(entities: readonly Entity[], { seed, steps, from, drill
   const length = drills + Math.ceil(drills * SLEEPS_PER_DRILL);
   return Array.from({ length }).flatMap((_, scene) => {
     const chance = createChance(seed, 'drill', scene);
-    const { targets, create } = chance.pick(scene < drills ? DRILLS : SLEEPS);
+    const { targets, create } = scene < drills ? chance.pick(DRILLS) : SLEEP;
     const target = chance.pick(targets);
     const drill = create(chance);
     const at = next + 2 * BEFORE_MS;
