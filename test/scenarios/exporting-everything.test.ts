@@ -53,7 +53,7 @@ const clientOf = (product: Product) => async (method: string, path: string, body
 };
 const ask = clientOf(source);
 
-const LISTS = 40;
+const LISTS = 15;
 const TASKS = 30;
 const ODD_VALUES: readonly object[] = [
   { amount: 2 ** 53, free: null },
