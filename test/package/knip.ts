@@ -2,29 +2,37 @@ import type { KnipConfig } from 'knip';
 
 /** What knip cannot see from imports and scripts. Without a reason here, an unused file, export or dependency is deleted. */
 export default {
-  entry: [
-    // Readers copy the examples. In one pattern, which also matches something where the examples are deleted.
-    '{examples,functions}/**/*.ts',
-    // The entries of the package.
-    'lib/{index,client/index,client/sign-in,testing/index}.ts',
-    'local/commands/*.ts',
-    // The initializer, and what it copies into an app.
-    'local/create/create-rowkey.ts',
-    'local/create/template/**/*.{ts,tsx}',
-    'web/{vite.config.ts,src/main.tsx}',
-    // Commands, tests and other processes load them by path.
-    'local/instance/{end-with-parent,inspect-app-process}.ts',
-    'local/package/{app,compile-bundle}.ts',
-    'test/bench/*.ts',
-    'test/fixture/*.ts',
-    'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
-    'test/mutation/{coverage-setup,sample,vitest.config}.ts',
-    // Tests of the examples use them.
-    'test/rules/{aimed-attacks,declared-rules,marked-world}.ts',
-  ],
-  project: ['{functions,lib,local,model,examples,test}/**/*.ts', '{local/create,web}/**/*.{ts,tsx}'],
+  workspaces: {
+    '.': {
+      entry: [
+        // Readers copy the examples. In one pattern, which also matches something where the examples are deleted.
+        '{examples,functions}/**/*.ts',
+        // The entries of the package.
+        'lib/{index,client/index,client/sign-in,testing/index}.ts',
+        'local/commands/*.ts',
+        // The initializer, and what it copies into an app.
+        'local/create/create-rowkey.ts',
+        'local/create/template/**/*.{ts,tsx}',
+        'web/{vite.config.ts,src/main.tsx}',
+        // Commands, tests and other processes load them by path.
+        'local/instance/{end-with-parent,inspect-app-process}.ts',
+        'local/package/{app,compile-bundle}.ts',
+        'test/bench/*.ts',
+        'test/clients/app/functions.ts',
+        'test/fixture/*.ts',
+        'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
+        'test/everything/*functions.ts',
+        'test/mutation/{coverage-setup,sample,vitest.config}.ts',
+        // Tests of the examples use them.
+        'test/rules/{aimed-attacks,declared-rules,marked-world}.ts',
+      ],
+      project: ['{functions,lib,local,model,examples,test}/**/*.ts', '{local/create,web}/**/*.{ts,tsx}'],
+    },
+  },
+  // The test starts the generators as processes.
+  ignoreWorkspaces: ['test/clients/generators'],
   // Projects of their own, which the tests compile.
-  ignore: ['test/adopter/**', 'test/misnamed/**'],
+  ignore: ['test/adopter/**', 'test/clients/programs/**', 'test/misnamed/**'],
   ignoreIssues: {
     // Its parts become one folder. The compiler resolves the imports between them.
     'local/create/template/**': ['unresolved'],
