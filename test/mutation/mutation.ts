@@ -3,16 +3,18 @@ import { parseArgs } from 'node:util';
 import { Stryker } from '@stryker-mutator/core';
 import { pathOf } from './sample.ts';
 import { scoresBelow, tableOfScores } from './scores.ts';
+import { findUnlisted, writeSurvivors } from './survivors.ts';
 
 /**
  * `npm run mutation`: changes the code of the engine and its features in one place at a time, and runs the tests that reach the place. A
- * mutant that no test notices survives. The survivors are printed, and everything is written to out/mutation.json.
+ * mutant that no test notices survives. The survivors are printed, last those that survivors.yaml lacks, and everything is written to
+ * out/mutation.json.
  *
  *   -- FILE…        mutates these files; `FILE:10-20` these lines
  *   --one-in N      a sample of the mutants, by the --seed
  *   --concurrency N processes that run mutants
  *   --least N       fails if the score of the engine or the features is below N %
- *   --write         writes the scores into CONTRIBUTING.md
+ *   --write         writes the scores into CONTRIBUTING.md and the survivors into survivors.yaml
  */
 const { values, positionals } = parseArgs({
   allowPositionals: true,
@@ -58,7 +60,10 @@ const results = await new Stryker({
 const tested = results.map((result) => ({ ...result, path: pathOf(result) }));
 const table = tableOfScores(tested);
 console.log(table);
+for (const { file, line, becomes } of findUnlisted(tested))
+  console.log(`Not in the list: ${file}\n- ${line}\n+ ${becomes}`);
 if (values.write) {
+  writeSurvivors(tested);
   const [begin, end] = ['<!-- mutation: written by `npm run mutation -- --write` -->', '<!-- /mutation -->'];
   const [before, rest = ''] = readFileSync('CONTRIBUTING.md', 'utf8').split(begin);
   writeFileSync('CONTRIBUTING.md', `${before}${begin}\n\n${table}\n\n${end}${rest.split(end)[1] ?? ''}`);

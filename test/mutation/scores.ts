@@ -9,7 +9,7 @@ interface Tested {
 const ENDLESS = /^Hit limit reached/;
 
 /** The mutants that were run: neither those outside of the sample, nor those that run only while a module loads. */
-const wereRun = (all: readonly Tested[]) =>
+export const wereRun = <One extends Pick<Tested, 'status'>>(all: readonly One[]) =>
   all.filter(({ status }) => status !== 'CompileError' && status !== 'Ignored');
 
 /** A table of the scores by room: how many of 100 mutants make a test fail. */
