@@ -386,13 +386,14 @@ test('the client reads entities again after an operation that writes', async () 
 });
 
 test('OpenAPI and the model describe it', async () => {
-  const { paths } = (await app.ask(auditor, 'GET', 'openapi.json')).body;
+  const { paths, components } = (await app.ask(auditor, 'GET', 'openapi.json')).body;
   const [greet, send, workThrough] = ['greet', 'send', 'workThrough'].map((name) =>
     JSON.stringify(paths[`/api/${name}`]),
   );
   expect(paths['/api/greet'].post).toMatchObject({ operationId: 'greet', summary: 'Greet the caller' });
-  expect(greet).toContain('"required":["name"]');
-  expect(greet).toContain('"required":["greeting"]');
+  expect(greet).toMatch(/requestBody.*schemas\/GreetBody\b.*"200".*schemas\/Greet\b/);
+  expect(components.schemas.GreetBody.required).toEqual(['name']);
+  expect(components.schemas.Greet.required).toEqual(['greeting']);
   for (const path of [greet, send]) expect(path).not.toContain('Idempotency-Key');
   expect(workThrough).toContain('Idempotency-Key');
   const described = (await app.ask(auditor, 'GET', 'model')).body.operations;
