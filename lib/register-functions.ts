@@ -38,8 +38,11 @@ const ORPHANS_FOR_MS = 8 * MINUTE_MS;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
-/** Beside this module in the package, and beside the bundle of an app. An app that runs from a clone has the build of the clone. */
-/** @internal The folder of the built console. */
+/**
+ * The folder of the built console: beside this module in the package, and beside the bundle of an app. An app that runs from a clone has the
+ * build of the clone.
+ * @internal
+ */
 export const CONSOLE_FOLDER = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../dist/console' : './console', import.meta.url),
 );

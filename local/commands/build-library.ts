@@ -36,6 +36,7 @@ const PAGES = [
     'local',
     'model',
     'operating',
+    'other-languages',
     'problems',
     'security',
     'telemetry',
