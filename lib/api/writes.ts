@@ -50,15 +50,17 @@ const createdBody = onceFor((entity: Entity) =>
 
 const sentSchemaOf = onceFor((entity: Entity) => sentSchema(entity));
 
-/** A whole entity as a request has it, without the nulls of optional fields. */
-export function readSent(entity: Entity, body: unknown): unknown {
+/**
+ * A new entity as a request has it, without the nulls of optional fields. What replaces an entity may have none: in a response, null stands
+ * for a value that cannot be read, which a caller who sends the entity back would delete.
+ */
+export function readCreated(entity: Entity, body: unknown): unknown {
   return omitNulls(sentSchemaOf(entity), body);
 }
 
-/** An action as a request has it, without the nulls of optional fields of whole entities. */
+/** An action as a request has it, without the nulls of optional fields of a new entity. */
 export function readSentAction(entity: Entity, action: BatchAction): BatchAction {
-  if ('create' in action) return { ...action, create: readSent(entity, action.create) };
-  return 'put' in action ? { ...action, put: readSent(entity, action.put) } : action;
+  return 'create' in action ? { ...action, create: readCreated(entity, action.create) } : action;
 }
 
 function writerSchema(entity: Entity): z.ZodType {
@@ -107,7 +109,7 @@ function replaceBy<Output extends Stored>(
     entity,
     deeds: ({ conditions }) => [deedOfPut(conditions)],
     roles: [...new Set([...rolesTo(entity, 'update'), ...rolesTo(entity, 'create')])],
-    input: () => sentWithNulls(replaceableSchema(entity)).meta({ title: `${entity.name}-replace-body` }),
+    input: () => replaceableSchema(entity).meta({ title: `${entity.name}-replace-body` }),
     output: () => writerSchema(entity),
     admit: (caller, { values }) => checkMentions(entity, caller, values),
     run: async (view, { key, values, conditions }) =>
@@ -299,7 +301,6 @@ export const keySchema = onceFor((entity: Entity) =>
 
 /** Describes an action on an entity. */
 function actionSchema(entity: Entity): z.ZodType {
-  const whole = createdBody(entity);
   const key = keySchema(entity);
   const changes = patchSchema(entity);
   // A patch names the entity by its whole key, although a PATCH accepts no derived field.
@@ -307,8 +308,8 @@ function actionSchema(entity: Entity): z.ZodType {
   // The example of a batch is the first of them, which is short.
   const actions = [
     z.strictObject({ delete: key, ifMatch }),
-    z.strictObject({ create: whole }),
-    z.strictObject({ put: whole, ifMatch }),
+    z.strictObject({ create: createdBody(entity) }),
+    z.strictObject({ put: sentSchema(entity), ifMatch }),
     z.strictObject({ patch: z.strictObject(fields).meta({ title: `${entity.name}-patch` }), ifMatch }),
   ];
   return z.xor(actions).meta({ title: `${entity.name}-action` });

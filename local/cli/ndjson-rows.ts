@@ -1,4 +1,3 @@
-import { readSent } from '../../lib/api/writes.ts';
 import { parseJson } from '../../lib/base/parse-json.ts';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
@@ -26,14 +25,6 @@ export async function* readNdjson(
     const values = toValues(text);
     if (values === undefined) {
       onBad(line, 'the line is not a JSON object');
-      continue;
-    }
-    const unreadable = findUnreadable(entity, values);
-    if (unreadable.length > 0) {
-      onBad(
-        line,
-        `${quoteAll(unreadable)} could not be read when the file was written, and is null: add the value, or remove the field.`,
-      );
       continue;
     }
     onRow();
@@ -74,19 +65,6 @@ export async function* readLines(
   }
   if (length <= maxBytes) yield { line, bytes: Buffer.concat(parts) };
 }
-
-/**
- * The fields that an export has marked with null, because it could not read them. The API takes the null of an optional field for no value,
- * so that a row would replace the stored value by none.
- */
-function findUnreadable(entity: Entity, values: Values): string[] {
-  const nulls = Object.keys(values).filter((field) => values[field] === null);
-  if (nulls.length === 0) return [];
-  const sent = Object(readSent(entity, values));
-  return nulls.filter((field) => !Object.hasOwn(sent, field));
-}
-
-const quoteAll = (fields: readonly string[]) => fields.map((field) => `"${field}"`).join(', ');
 
 function toValues(text: string): Values | undefined {
   try {

@@ -162,16 +162,24 @@ describe('a body is accepted exactly if the description has it', () => {
     expect(accepted.length).toBeGreaterThan(0);
   });
 
-  test('as a whole entity with null in a batch, a transaction and a PUT', async () => {
+  test('as a new entity with null in a batch and a transaction, and what replaces one without', async () => {
     const { department, employeeId, ...others } = somebody();
     const whole = { department, employeeId, ...others, phone: null };
     expect(isDescribed('/api/employees/batch', 'post', { actions: [{ create: whole }] })).toBe(true);
     const created = await hr('POST', '/api/employees/batch', { body: { actions: [{ create: whole }] } });
     expect(created.body.results[0].status).toBe(201);
-    const put = await hr('PUT', `/api/employees/${department}/${employeeId}`, { body: { ...others, phone: null } });
-    expect([put.status, 'phone' in put.body]).toEqual([200, false]);
-    const body = { actions: [{ employees: { put: whole } }] };
+    const path = `/api/employees/${department}/${employeeId}`;
+    const other = { ...whole, ...somebody() };
+    const body = { actions: [{ employees: { create: other } }] };
     expect(await hr('POST', '/api/transact', { body })).toMatchObject({ status: 200 });
+    // In a response, null stands for a value that cannot be read.
+    expect(isDescribed('/api/employees/{department}/{employeeId}', 'put', { ...others, phone: null })).toBe(false);
+    expect((await hr('PUT', path, { body: { ...others, phone: null } })).status).toBe(400);
+    expect(isDescribed('/api/employees/batch', 'post', { actions: [{ put: whole }] })).toBe(false);
+    const put = await hr('POST', '/api/employees/batch', { body: { actions: [{ put: whole }] } });
+    expect(put.body.results[0].status).toBe(400);
+    const change = { actions: [{ employees: { put: whole } }] };
+    expect((await hr('POST', '/api/transact', { body: change })).status).toBe(400);
   });
 
   test.each([

@@ -553,7 +553,7 @@ describe('npm run export', () => {
     const imported = await product.run('import', 'employees', file);
     expect(imported.code).toBe(1);
     expect(imported.said).toMatch(/Line \d+: "photo" must be .*\n/);
-    expect(imported.said).toMatch(/"phone" could not be read when the file was written, and is null/);
+    expect(imported.said).toMatch(/"phone" must be a string; got null/);
     for (const words of [
       ['verify', 'employees', '--repair'],
       ['reindex', 'employees', 'emailCompanyWide'],

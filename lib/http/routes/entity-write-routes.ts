@@ -11,7 +11,7 @@ import {
   move,
   patch,
   put,
-  readSent,
+  readCreated,
   readSentAction,
   remove,
   type Started,
@@ -87,17 +87,17 @@ export function entityWriteRoutes(entity: Entity): Route[] {
       path: name,
       maxBodyBytes,
       success: { status: 201, description: 'Created', published, headers: ['ETag', 'Location'] },
-      read: async (context) => ({ id: await readRequestId(context), values: readSent(entity, await context.json()) }),
+      read: async (context) => ({
+        id: await readRequestId(context),
+        values: readCreated(entity, await context.json()),
+      }),
       present: (output, context) => presentStored(entity, context, output, true),
     }),
     bind(put(entity), {
       ...change,
       method: 'PUT',
       success: { ...stored, created: 'Created' },
-      async read(context) {
-        const { values, ...change } = await readChange(context);
-        return { ...change, values: readSent(entity, values) };
-      },
+      read: readChange,
       present: (output, context) => presentStored(entity, context, output, output.isCreated),
     }),
     bind(patch(entity), {

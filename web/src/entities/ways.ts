@@ -87,7 +87,7 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
     ...(canListOwn(entity, user)
       ? [{ ...all, id: MINE, kind: 'mine', title: 'your rows', hint: 'all rows that the rules let you read' } as const]
       : []),
-    ...(mayScan(model, user) && canScan(entity) && readsEveryRow(entity, user)
+    ...(mayScan(model, user) && entity.series === undefined && readsEveryRow(entity, user)
       ? [{ ...all, id: SCAN, kind: 'scan', title: 'whole table', hint: 'reads every row of the table' } as const]
       : []),
   ];
@@ -96,11 +96,6 @@ export function waysToRead(entity: Entity, model: Model, user: Roles): Way[] {
 /** The fields that a list shows, unless the user chooses others. */
 export function listedFields({ fields }: Entity, { available }: Way): string[] {
   return available.filter((field) => !fields[field]?.large);
-}
-
-/** True if the API has the route that reads the table: archives, series and entities of many tables have none. */
-function canScan({ archiveOf, period, series }: Entity): boolean {
-  return archiveOf === undefined && period === undefined && series === undefined;
 }
 
 /**
