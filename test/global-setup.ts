@@ -43,10 +43,11 @@ export default async function setup(project: TestProject) {
   };
   await build();
   project.onTestsRerun(build);
-  const mayBeInMemory = new Set([...DOOR_ACCOUNTS, ...RESTORE_ACCOUNTS].map((url) => fileURLToPath(url)));
-  const further = [SECOND_ACCOUNT, ...WALK_ACCOUNTS, ...RACE_ACCOUNTS, ...DOOR_ACCOUNTS, ...RESTORE_ACCOUNTS].map(
-    (url) => fileURLToPath(url),
-  );
+  const mayBeInMemory = [...DOOR_ACCOUNTS, ...Object.values(RESTORE_ACCOUNTS).flat()].map((url) => fileURLToPath(url));
+  const further = [
+    ...[SECOND_ACCOUNT, ...WALK_ACCOUNTS, ...RACE_ACCOUNTS].map((url) => fileURLToPath(url)),
+    ...mayBeInMemory,
+  ];
   const files = [...(await project.globTestFiles()).testFiles, ...further];
   const [first, ...others] = files.map((_, index) => ({
     name: `test${index}`,
@@ -74,7 +75,7 @@ export default async function setup(project: TestProject) {
     Object.fromEntries(
       files.map((file, index) => [
         file,
-        process.env.STORAGE === 'memory' && (mayBeInMemory.has(file) || acceptsMemory(file))
+        process.env.STORAGE === 'memory' && (mayBeInMemory.includes(file) || acceptsMemory(file))
           ? 'memory'
           : inFolder.connectionString(`test${index}`).replace(inFolder.endpoints.table, inMemory.endpoints.table),
       ]),

@@ -16,7 +16,7 @@ import { httpDoor } from './kit/http.ts';
 import { type Storage, storageAccounts, storageTables } from './kit/storage.ts';
 import { type OpenApi, type OpenApiChecker, openapiChecker } from './openapi.ts';
 import { PATIENCE_MS } from './patience.ts';
-import { runCommand } from './start-process.ts';
+import { ROOT, runCommand } from './start-process.ts';
 import { testStorage } from './storage.ts';
 import { UNDER_FUNC } from './under-func.ts';
 
@@ -145,7 +145,8 @@ export function useProduct(
     token,
     run(script, ...words) {
       const all = [...words, '--data', folder];
-      return (IS_HOSTED_IN_PROCESS ? runInProcess(script, all, app) : undefined) ?? runCommand(script, all);
+      const inProcess = IS_HOSTED_IN_PROCESS ? runInProcess(script, all, app) : undefined;
+      return inProcess ?? runCommand(script, all, { deployed: app.folder === ROOT });
     },
     as:
       (role, email) =>

@@ -11,10 +11,18 @@ export const WALK_ACCOUNTS = ['walk-second', 'walk-third'].map((name) => new URL
 export const DOOR_ACCOUNTS = ['doors', 'doors-first', 'doors-second', 'doors-third'].map(
   (name) => new URL(name, import.meta.url).href,
 ) as [string, string, string, string];
-/** In place of files: three accounts into which everything of a test file is imported. */
-export const RESTORE_ACCOUNTS = ['restore-first', 'restore-second', 'restore-third'].map(
-  (name) => new URL(name, import.meta.url).href,
-) as [string, string, string];
+const restoreAccounts = (app: string) =>
+  ['first', 'second', 'third'].map((name) => new URL(`restore-${app}-${name}`, import.meta.url).href) as [
+    string,
+    string,
+    string,
+  ];
+/** In place of files: three accounts into which everything of an app is imported. An account serves the model of one app alone. */
+export const RESTORE_ACCOUNTS = {
+  directory: restoreAccounts('directory'),
+  everything: restoreAccounts('everything'),
+  groups: restoreAccounts('groups'),
+};
 export const RACE_ACCOUNTS = ['race', 'race-second', 'race-third'].map((name) => new URL(name, import.meta.url).href);
 
 /** Returns the connection string of the storage account of a test file, which may be in memory; pass `import.meta.url`. */

@@ -13,7 +13,7 @@ import { RESTORE_ACCOUNTS } from '../../test/storage.ts';
 
 /** Everything of the packs, exported from one account and imported into three. */
 
-const [first, ...further] = RESTORE_ACCOUNTS;
+const [first, ...further] = RESTORE_ACCOUNTS.directory;
 const source = useProduct(import.meta.url, { app: deployedApp });
 const restored = useProduct(first, { app: deployedApp, further });
 const roles = ['hr', 'operator', 'reader'];

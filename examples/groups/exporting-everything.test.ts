@@ -18,7 +18,7 @@ beforeAll(async () => {
   const main = '{app.js,../../examples/groups/model.ts}';
   await writeFile(join(folder, 'package.json'), JSON.stringify({ type: 'module', main }));
 });
-const [first, ...further] = RESTORE_ACCOUNTS;
+const [first, ...further] = RESTORE_ACCOUNTS.groups;
 const source = useProduct(import.meta.url, { app });
 const restored = useProduct(first, { app, further });
 const [ann, bob] = ['ann@contoso.com', 'bob@contoso.com'].map((email) => source.as('user', email)) as [

@@ -35,7 +35,7 @@ beforeAll(async () => {
   }
 });
 
-const [first, second, third] = RESTORE_ACCOUNTS;
+const [first, second, third] = RESTORE_ACCOUNTS.everything;
 const source = useProduct(import.meta.url, { app });
 const same = useProduct(first, { app });
 const later = useProduct(second, { app: nextApp, further: [third] });
