@@ -234,7 +234,7 @@ function describeResponses(route: Route, shared: Components) {
         }
       : {}),
     // Generators return nothing from an operation with bytes if any of its responses has none.
-    ...(cacheable && !ranges ? { 304: refTo('responses', 'not-modified') } : {}),
+    ...(cacheable && types.length === 0 ? { 304: refTo('responses', 'not-modified') } : {}),
     ...Object.fromEntries(problemStatuses(route).map((each) => [each, refTo('responses', String(each))])),
     ...Object.fromEntries(
       Object.entries(others).map(([other, { description, body }]) => [

@@ -22,7 +22,10 @@ interface Expected {
 /** The part of an OpenAPI description that this command reads. */
 interface Description {
   readonly paths: Readonly<Record<string, PathItem>>;
-  readonly components?: { readonly parameters?: Readonly<Record<string, Parameter>> };
+  readonly components?: {
+    readonly parameters?: Readonly<Record<string, Parameter>>;
+    readonly schemas?: Readonly<Record<string, Schema>>;
+  };
 }
 
 interface PathItem extends Readonly<Partial<Record<(typeof METHODS)[number], Operation>>> {
@@ -32,12 +35,20 @@ interface PathItem extends Readonly<Partial<Record<(typeof METHODS)[number], Ope
 interface Operation {
   /** The roles that are accepted; empty if no token is needed. */
   readonly security?: readonly unknown[];
-  readonly parameters?: readonly (Parameter | { readonly $ref: string })[];
+  readonly parameters?: readonly (Parameter | Ref)[];
 }
 
 interface Parameter {
   readonly name: string;
-  readonly schema: { readonly enum?: readonly string[] };
+  readonly schema: Schema | Ref;
+}
+
+interface Schema {
+  readonly enum?: readonly string[];
+}
+
+interface Ref {
+  readonly $ref: string;
 }
 
 const { url, patience } = readOptions();
@@ -57,15 +68,18 @@ console.log(`${closed.length} routes returned 401 without a token.`);
 
 /** Every route that needs a token. Without one, a request changes nothing, whatever its method and path are. */
 function readClosedRoutes(text: string): Expected[] {
-  const { paths, components } = JSON.parse(text) as Description;
-  const resolve = (one: Parameter | { readonly $ref: string }) =>
-    '$ref' in one ? components?.parameters?.[one.$ref.split('/').at(-1) ?? ''] : one;
+  const { paths, components: { parameters: shared = {}, schemas = {} } = {} } = JSON.parse(text) as Description;
+  const resolve = <One extends object>(one: One | Ref, all: Readonly<Record<string, One>>) =>
+    '$ref' in one ? all[one.$ref.split('/').at(-1) ?? ''] : one;
   return Object.entries(paths).flatMap(([template, item]) =>
     METHODS.flatMap((method) => {
       const operation = item[method];
       if (!operation || operation.security?.length === 0) return [];
-      const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(resolve);
-      const toValue = (name: string) => parameters.find((one) => one?.name === name)?.schema.enum?.[0] ?? 'x';
+      const parameters = [...(item.parameters ?? []), ...(operation.parameters ?? [])];
+      const toValue = (name: string) => {
+        const found = parameters.map((one) => resolve(one, shared)).find((one) => one?.name === name);
+        return (found && resolve(found.schema, schemas)?.enum?.[0]) ?? 'x';
+      };
       const path = template.slice(1).replace(/\{(\w+)\}/g, (_, name: string) => toValue(name));
       return [{ method: method.toUpperCase(), path, status: 401 }];
     }),

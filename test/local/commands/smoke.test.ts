@@ -20,7 +20,10 @@ const DESCRIPTION = {
     '/api/operations/rewrap/{entity}': { parameters: [{ $ref: '#/components/parameters/entity' }], post: {} },
     '/api/operations/verify/{kind}': { get: { parameters: [{ name: 'kind', schema: { enum: ['people'] } }] } },
   },
-  components: { parameters: { entity: { name: 'entity', schema: { enum: ['employees', 'people'] } } } },
+  components: {
+    parameters: { entity: { name: 'entity', schema: { $ref: '#/components/schemas/rewrap-entity' } } },
+    schemas: { 'rewrap-entity': { enum: ['employees', 'people'] } },
+  },
 };
 
 /**
