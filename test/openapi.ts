@@ -24,7 +24,11 @@ interface Parameter {
 
 interface ResponseObject {
   readonly headers?: Readonly<Record<string, { readonly required?: boolean; readonly schema: JsonSchema }>>;
-  readonly content?: Readonly<Record<string, { readonly schema?: JsonSchema }>>;
+  readonly content?: Readonly<Record<string, Content>>;
+}
+
+interface Content {
+  readonly schema?: JsonSchema;
 }
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
@@ -137,7 +141,7 @@ export function openapiChecker(openapi: OpenApi, routes: readonly Route[] = []):
     const { status, headers, text } = exchange;
     if (status === 401 && !headers.has('www-authenticate')) return 'the header WWW-Authenticate is missing';
     // No operation lists it, and none with bytes lists a 304.
-    if (status === 304 && !('304' in operation.responses) && '206' in operation.responses)
+    if (status === 304 && !('304' in operation.responses) && hasBytes(responsesOf(operation)[200]))
       return text === '' && headers.has('etag') ? undefined : 'a 304 with a body or without an ETag';
     if (status === 200 && headers.get('content-type') === httpDoor.EXPLANATION_TYPE)
       return whyInvalid('Explanation', EXPLANATION, exchange);
@@ -160,7 +164,7 @@ export function openapiChecker(openapi: OpenApi, routes: readonly Route[] = []):
     if (!response.content) return text === '' ? undefined : `a body where ${operation.operationId} describes none`;
     const content = response.content[type];
     if (!content) return `the media type "${type}"; described: ${Object.keys(response.content).join(', ')}`;
-    if (!content.schema) return undefined;
+    if (!content.schema || isBinary(content)) return undefined;
     return whyInvalid(`${operation.operationId} ${key} ${type}`, content.schema, exchange) ?? whyInexact();
   }
 
@@ -177,6 +181,15 @@ export function openapiChecker(openapi: OpenApi, routes: readonly Route[] = []):
       return `${exchange.method} ${exchange.path.slice(0, 200)} ${exchange.status}: ${reasons.join(' | ')}`;
     },
   };
+}
+
+/** True if the content is bytes, which are no JSON. */
+function isBinary({ schema }: Content): boolean {
+  return schema?.format === 'binary';
+}
+
+function hasBytes(response: ResponseObject | undefined): boolean {
+  return Object.values(response?.content ?? {}).some(isBinary);
 }
 
 /** True if the request has an option that may limit the fields of the response. */

@@ -498,6 +498,7 @@ describe('the description and a response', () => {
       text: over.text ?? JSON.stringify(over.body),
     });
   const explanation = { steps: [{ read: 'row', table: 't', partition: 'p', row: 'r' }], transactions: 1 };
+  const FILE = '/api/operations/files/formeremployees/Sales/000001/photo';
   const film = { genre: 'Drama', title: 'Alien', year: 1979, filmId: '1', cast: ['A'] };
 
   test.each([
@@ -522,6 +523,8 @@ describe('the description and a response', () => {
     ],
     ['a problem', { status: 404, type: 'application/problem+json', body: problem }],
     ['a 304', { status: 304, text: '', headers: { etag: '"1"' } }],
+    ['a 304 of a file', { path: FILE, status: 304, text: '', headers: { etag: '"1"' } }],
+    ['a page', { path: '/api/problems', type: 'text/html; charset=utf-8', text: '<!doctype html>' }],
     ['no operation', { path: '/api/nothing', status: 404, text: '' }],
   ])('agree: %s', (_, over) => {
     expect(answer(over)).toBeUndefined();
@@ -542,6 +545,7 @@ describe('the description and a response', () => {
     ],
     ['a 304 without an ETag', { status: 304, text: '', headers: {} }, 'ETag'],
     ['a 304 with a body', { status: 304, body: {}, headers: { etag: '"1"' } }, 'a body'],
+    ['a 304 of a file without an ETag', { path: FILE, status: 304, text: '', headers: {} }, 'ETag'],
     ['a 401 without WWW-Authenticate', { status: 401, type: 'application/problem+json', body: problem }, 'WWW-Auth'],
     ['a create without ETag', { method: 'POST', path: '/api/movies', status: 201, body: film, headers: {} }, 'ETag'],
   ])('disagree: %s', (_, over, why) => {
