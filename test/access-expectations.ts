@@ -55,7 +55,9 @@ export const TARGETS: readonly Target[] = accepting.map((route) => {
   const parts = route.path.split('/');
   const name = parts[0] === 'operations' ? parts[2] : parts[0];
   const entity = model.list.find((one) => name !== undefined && [one.name, one.archive?.name].includes(name));
-  return { route, parts, entity };
+  // Operations on the children in an archive: `operations/import/formeremployees/reviews`.
+  const child = entity?.children.find((one) => parts[0] === 'operations' && one.name === parts[3]);
+  return { route, parts, entity: child ?? entity };
 });
 
 /** The expected status: 'open' if the caller is allowed, otherwise 401 or 403. */
@@ -73,13 +75,16 @@ export function expected({ route, parts, entity }: Target, caller: Caller, expla
   const beside = model.list.filter(({ table }) => table === entity?.table);
   if (explain && method !== 'GET' && beside.some((one) => !seesAll(one, caller))) return 403;
   if (parts[0] === 'operations') {
-    const isScan = parts[1] === 'scan';
+    const reads = parts[1] === 'scan' || (parts[1] === 'files' && method === 'GET');
+    const writes = parts[1] === 'import' || (parts[1] === 'files' && method === 'PUT');
     if (parts[1] === 'why')
       return may(
         has(caller, ['operator']) && model.list.some((one) => one.name === 'employees' && seesAll(one, caller)),
       );
     return may(
-      caller.roles.includes('operator') && (!isScan || (entity !== undefined && has(caller, entity.access.read))),
+      caller.roles.includes('operator') &&
+        (!reads || has(caller, entity?.access.read)) &&
+        (!writes || has(caller, entity?.access.write)),
     );
   }
   if (!entity) throw new Error(`${path} is of no entity.`);
@@ -99,7 +104,8 @@ export function expected({ route, parts, entity }: Target, caller: Caller, expla
 
 /** The kind of a route: its name without the names of the model. An archive and a public attachment have kinds of their own. */
 function kindOf({ route, parts, entity }: Target): string {
-  if (!entity || parts[0] === 'operations') return route.name.replace(/^(operations-\w+)-.*$/, '$1');
+  if (!entity || parts[0] === 'operations')
+    return `${route.method} ${route.name.replace(/^(operations-\w+)-.*$/, '$1')}`;
   const isArchive = entity.archive?.name === parts[0];
   const isPublic = parts.some((part) => entity.attachments[part]?.public);
   const rest = route.name

@@ -207,6 +207,14 @@ interface Request {
   readonly instance?: Instance | undefined;
 }
 
+/** A new entity; a child has the parent of `sibling`, or is in the archived parent. */
+function sampleOf(entity: Entity, sibling: Values): Values {
+  const values = SAMPLES[entity.name]?.(counter++) ?? {};
+  return entity.childOf
+    ? { ...values, ...baseValues.pick(sibling, entity.childOf.keyFields), year: 2_000 + (counter % 900) }
+    : values;
+}
+
 /** Returns a request that succeeds for an allowed caller. With `fresh`, the request changes an entity of its own. */
 async function requestFor({ route, parts, entity }: Target, fresh: boolean): Promise<Request> {
   const { method, path } = route;
@@ -244,6 +252,11 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       await client.upload('', 0, { metadata });
       return { path: `/api/${path}`, body: { name } };
     }
+    const inArchive = seeds.get(parts[2] ?? '');
+    if (parts[1] === 'import' && entity && inArchive)
+      return { path: `/api/${path}`, body: { actions: [{ put: sampleOf(entity, inArchive.values) }] } };
+    if (parts[1] === 'files' && inArchive)
+      return { path: fill(path, inArchive.values), ...(method === 'PUT' ? { body: PNG } : {}), instance: inArchive };
     if (parts[1] === 'grants' && method === 'POST') {
       const body = { subject: 'somebody who asks for none' };
       if (path.endsWith('restore')) await must(send(EVERYTHING, 'POST', '/api/operations/grants/revoke', body), 200);
@@ -311,12 +324,7 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
     if (method === 'PATCH') return { path: at(), body: { counts: { [series.first]: 9 } }, instance };
     return { path: at(slot), body: method === 'PUT' ? { count: 9 } : { by: 1 }, instance };
   }
-  const sample = () => {
-    const values = SAMPLES[entity.name]?.(counter++) ?? {};
-    return entity.childOf
-      ? { ...values, ...baseValues.pick(seed.values, entity.childOf.keyFields), year: 2_000 + (counter % 900) }
-      : values;
-  };
+  const sample = () => sampleOf(entity, seed.values);
   if (path === entity.name) return { path: at(), ...(method === 'GET' ? {} : { body: sample() }) };
   if (parts.at(-1) === 'batch') return { path: at(), body: { actions: [{ put: sample() }] } };
   if (method === 'PUT') {
@@ -445,6 +453,9 @@ describe.each(CALLERS)('$name', (caller) => {
           // A weekly check may not have run yet, and no former index exists.
           if (/^operations-(verify|clean-up)-\w+$/.test(target.route.name)) fine.push(404);
           expect(fine, said).toContain(reply.status);
+          // The status of an import is that of its rows.
+          if (target.parts[1] === 'import' && !explain)
+            expect(reply.body.results, said).toMatchObject([{ status: 201 }]);
         } else expect(reply.status, said).toBe(outcome);
         expectNothingHidden(caller, { ...request, path }, reply, said);
         expectFields(target, caller, { path }, reply);
