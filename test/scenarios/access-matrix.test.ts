@@ -252,6 +252,10 @@ async function requestFor({ route, parts, entity }: Target, fresh: boolean): Pro
       await client.upload('', 0, { metadata });
       return { path: `/api/${path}`, body: { name } };
     }
+    if (path === 'operations/period-archives/lines') {
+      const name = `logins/2020-01-02/${counter++}.ndjson.gz`;
+      return { path: `/api/${path}`, body: { name, after: 0, lines: ['{}'], isLast: true } };
+    }
     const inArchive = seeds.get(parts[2] ?? '');
     if (parts[1] === 'import' && entity && inArchive)
       return { path: `/api/${path}`, body: { actions: [{ put: sampleOf(entity, inArchive.values) }] } };
