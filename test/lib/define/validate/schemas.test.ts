@@ -141,8 +141,10 @@ describe('a field that contains itself', () => {
     expect(refs).toContain(name);
     expect(refs.filter((ref) => !Object.hasOwn(components.schemas, ref))).toEqual([]);
     expect(document).not.toContain('$defs');
-    // One of responses. Requests also take null, and have one for whole entities and one for patches; those of a batch have names of their own.
-    expect(Object.values(components.schemas).filter((one) => Object(Object(one).properties).branches)).toHaveLength(5);
+    // Responses, new entities, which take null, what replaces one, and patches have schemas of their own; those of a batch have names of their own.
+    const described = Object.values(components.schemas).filter((one) => Object(Object(one).properties).branches);
+    const forms = new Set(described.map((one) => JSON.stringify(one).replaceAll(/schemas\/\w+/g, 'schemas')));
+    expect(forms.size).toBe(5);
   });
 });
 
