@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs';
 import { basename, dirname } from 'node:path';
 
-/** An editor writes a file in several steps, and several files at once. */
+/** An editor saves a file in several writes, and one change may touch several files. */
 const SETTLED_AFTER_MS = 150;
 
 export interface FileWatcher {

@@ -145,15 +145,25 @@ test('imports archived rows with the computed values that they had when they wer
 });
 
 test('imports nothing for an operator whose roles may write some rows only', async () => {
+  const access = {
+    read: ['clerk', 'chief'],
+    write: [{ role: 'clerk', where: { shop: 'a' } }, 'chief'],
+  } as const;
   const tills = defineEntity('tills', {
     ...{ table: 'tills', key: { partition: '{shop}', row: '{id}' }, archive: { table: 'formertills' } },
     schema: z.object({ shop: z.string(), id: z.string() }),
-    access: { read: ['clerk', 'chief'], write: [{ role: 'clerk', where: { shop: 'a' } }, 'chief'] },
+    access,
+  });
+  const receipts = defineEntity('receipts', {
+    ...{ table: 'receipts', key: { partition: '{shop}', row: '{at}' } },
+    schema: z.object({ shop: z.string(), at: z.iso.datetime() }),
+    period: { per: 'day', field: 'at', keep: 60, archiveTo: 'blob' },
+    access,
   });
   const roles = ['clerk', 'chief', 'operator'];
   const others = await openAccessApp(
     import.meta.url,
-    defineModel({ roles, operatorRole: 'operator', entities: [tills] }),
+    defineModel({ roles, operatorRole: 'operator', entities: [tills, receipts] }),
   );
   const put = { actions: [{ put: { shop: 'a', id: '1' } }] };
   for (const [role, status] of [
@@ -162,6 +172,9 @@ test('imports nothing for an operator whose roles may write some rows only', asy
   ] as const) {
     const sent = others.ask({ roles: [role, 'operator'] }, 'POST', 'operations/import/formertills', put);
     expect((await sent).status, role).toBe(status);
+    const lines = { name: `receipts/${dayOf(1)}/1.ndjson.gz`, after: 0, lines: ['{}'], isLast: false };
+    const added = others.ask({ roles: [role, 'operator'] }, 'POST', 'operations/period-archives/lines', lines);
+    expect((await added).status, `${role}, lines`).toBe(status);
   }
 });
 
