@@ -8,6 +8,7 @@ import { LIST } from './engine/read/member-list.ts';
 import { features } from './features/features.ts';
 import { OWN_ENTITIES, resourcesOf } from './operations/resources.ts';
 import { PERIOD_ARCHIVES_CONTAINER } from './storage/blob-owner.ts';
+import { BACKUP_CONTAINER } from './storage/row-journal.ts';
 
 /** Supplies what a model needs from rooms that lib/define cannot import. */
 const { tables, containers } = resourcesOf([]);
@@ -15,7 +16,7 @@ const RESERVED: Reserved = {
   // The routes are created later, by an instance, and reject these names too.
   routes: ['grants', 'health', 'me', 'model', 'operations', 'problems', 'query', 'transact'],
   tables,
-  containers: [...containers, PERIOD_ARCHIVES_CONTAINER],
+  containers: [...containers, PERIOD_ARCHIVES_CONTAINER, BACKUP_CONTAINER],
   entities: OWN_ENTITIES,
   storeMembers: ['as', 'transact'],
   rowTypes: [LIST, TOMBSTONE, PLACEHOLDER, POISON_TABLE],

@@ -23,6 +23,7 @@ import { CHECK_EVERY_MS, continueVerifyRun, sortByRun } from './operations/verif
 import type { Rowkey, Runtime } from './rowkey.ts';
 import { inBackground } from './storage/load.ts';
 import { prefixWithHyphen } from './storage/resource-names.ts';
+import { withDeferredAppends } from './storage/row-journal.ts';
 import { queueIn } from './storage/storage.ts';
 import { traceInvocation } from './telemetry/span.ts';
 import { stopTelemetry } from './telemetry/telemetry.ts';
@@ -98,7 +99,7 @@ export function registerFunctions(
   for (const [name, { schedule, run }] of Object.entries(TIMERS))
     app.timer(nameOf(runtime, name), {
       schedule,
-      handler: (_timer, context) => inBackground(() => run(runtime, context)),
+      handler: (_timer, context) => inBackground(() => withDeferredAppends(() => run(runtime, context))),
     });
 }
 
@@ -165,7 +166,10 @@ function registerQueues(app: FunctionsApp, runtime: Runtime): void {
       queueName: prefixWithHyphen(runtime.model.prefix, name),
       connection: setting,
       handler: (body, context) =>
-        inBackground(async () => consumerOf(queue)(await runtime.consumer(context), toMessage(queue, body, context))),
+        inBackground(async () => {
+          const consumer = await runtime.consumer(context);
+          await withDeferredAppends(() => consumerOf(queue)(consumer, toMessage(queue, body, context)));
+        }),
     });
 }
 

@@ -20,15 +20,23 @@ import type { ConsoleApp } from './http/console.ts';
 import { createHandler, type Handle, type Handler, type HandlerOptions } from './http/handler.ts';
 import { type App, rootOf } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
+import { createJournal } from './operations/backup/journal.ts';
 import { findForeign } from './operations/foreign-rows.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { createRekey } from './operations/rekey.ts';
 import { resourcesOf } from './operations/resources.ts';
-import { checkConsoleSettings, DEFAULT_CONNECTION, type RowkeySettings, type UnusableSettings } from './settings.ts';
+import {
+  BACKUP_CONNECTION,
+  checkConsoleSettings,
+  DEFAULT_CONNECTION,
+  type RowkeySettings,
+  type UnusableSettings,
+} from './settings.ts';
 import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { compareResources, provision } from './storage/provision.ts';
-import { isOnThisMachine, openUsableStorage, type StorageOptions } from './storage/storage.ts';
+import { withDeferredAppends } from './storage/row-journal.ts';
+import { BACKUP_ACCOUNT, isOnThisMachine, openUsableStorage, type StorageOptions } from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas.ts';
 import { checkImplementations, createExecute, type Implementations } from './store/app-operations.ts';
 import { createStore, type UnlimitedStore } from './store/store.ts';
@@ -201,9 +209,15 @@ function createRuntime(
   }
 
   const paceOf = () => createPace({ limit: model.maxStorageRequests });
-  const storage = once(() =>
-    openUsableStorage(placeContainers(requireSettings().storage, model), { prefix: model.prefix, connection, paceOf }),
-  );
+  const storage = once(() => {
+    const common = { prefix: model.prefix, paceOf };
+    const { storage: given, backup: backupAt } = requireSettings();
+    const opened = openUsableStorage(placeContainers(given, model), { ...common, connection });
+    if (!model.backup || !backupAt) return opened;
+    const accounts = [{ ...backupAt, name: BACKUP_ACCOUNT }];
+    const backup = openUsableStorage({ accounts }, { ...common, connection: BACKUP_CONNECTION });
+    return { ...opened, journal: createJournal({ backup, storage: opened }, entities), backup };
+  });
   const keys = createLazyKeyRing(() => requireSettings().keys);
   const engine = once(() =>
     createEngine(storage(), {
@@ -255,10 +269,15 @@ function createRuntime(
 
   /** Sends no request to storage or Key Vault: an outage is not an invalid setting. Throws `wrong-setting`. */
   async function checkSettings(): Promise<void> {
-    const { keys: keysAt, console: consoleSettings } = requireSettings();
+    const { keys: keysAt, backup: backupAt, console: consoleSettings } = requireSettings();
     if (consoleSettings) checkConsoleSettings(consoleSettings);
     storage();
     verifyToken();
+    if (model.backup && !backupAt)
+      throw new RowkeyError(
+        'wrong-setting',
+        `Invalid settings: ${BACKUP_CONNECTION} is required, as the model declares a backup.`,
+      );
     const secret = entities.find(({ encrypted }) => encrypted.length > 0);
     if (secret && !keysAt)
       throw new RowkeyError(
@@ -302,8 +321,12 @@ function createRuntime(
   }
 
   async function record<Result>(by: string, write: () => Promise<Result>): Promise<Result> {
-    await audit().catchUp();
-    return collectChanges(by, write, (changes) => audit().append(changes));
+    await Promise.all([audit().catchUp(), storage().journal?.catchUp()]);
+    return collectChanges(
+      by,
+      () => withDeferredAppends(write),
+      (changes) => audit().append(changes),
+    );
   }
 
   const execute = createExecute(model, implementations, { limits: model.limits, record });

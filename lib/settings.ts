@@ -50,6 +50,9 @@ const ACCOUNT = /^(?!(first|AzureWebJobs.*)$)[a-z][a-z0-9]{0,30}$/i;
 const Settings = z
   .object({
     ...CONNECTION,
+    /** The storage account of the backup, which the model declares: a connection string, or the address of its blobs. */
+    BackupStorage: Word.optional(),
+    BackupStorage__blobServiceUri: SecureUrl.optional(),
     /** The names of further storage accounts, separated by spaces. Each is the name of a connection, as `AzureWebJobsStorage` is. */
     STORAGE_ACCOUNTS: Word.refine(
       (text) => areAccounts(text.split(' ')),
@@ -93,6 +96,8 @@ const Settings = z
     const refuse = (name: string, message: string) =>
       issues.push({ code: 'custom', path: [name], message, input: undefined });
     for (const error of connectionErrors(settings)) refuse('AzureWebJobsStorage', error);
+    if (settings.BackupStorage && settings.BackupStorage__blobServiceUri)
+      refuse('BackupStorage', 'must not be set together with BackupStorage__blobServiceUri');
     for (const name of ['TOKEN_ISSUER', 'TOKEN_JWKS_URI'] as const)
       if (settings.WEBSITE_SITE_NAME && !/^https:/i.test(settings[name])) refuse(name, 'must use https in Azure');
     if (settings.KEY_ENCRYPTION_KEY_FILE && settings.KEY_ENCRYPTION_KEY_URI)
@@ -118,6 +123,8 @@ export interface RowkeySettings {
    * AzureWebJobsStorage. The name of a further account is that of its settings.
    */
   readonly connection?: string | undefined;
+  /** The storage account of the backup. Required if the model declares one. */
+  readonly backup?: AccountOptions | undefined;
   /** The identity provider whose tokens are accepted. */
   readonly auth: IdentityProvider;
   /**
@@ -160,6 +167,7 @@ interface EnvironmentOptions {
 }
 
 export const DEFAULT_CONNECTION = 'AzureWebJobsStorage';
+export const BACKUP_CONNECTION = 'BackupStorage';
 
 /**
  * Reads the settings from environment variables: `fromEnvironment(process.env)`. With `connection: 'ShopStorage'`, the settings
@@ -195,6 +203,7 @@ export function fromEnvironment(
     connection,
     auth: { issuer, audience, jwksUri },
     ...(settings.TRUSTED_PROXIES ? { trustedProxies: Number(settings.TRUSTED_PROXIES) } : {}),
+    backup: backupOf(settings),
     keys: keysOf(settings),
     telemetry,
     console: consoleOf(settings),
@@ -227,6 +236,13 @@ function storageOf({
   const { AzureWebJobsStorage__tableServiceUri: tables, AzureWebJobsStorage__clientId: clientId } = rest;
   const { AzureWebJobsStorage__queueServiceUri: queues, AzureWebJobsStorage__blobServiceUri: blobs } = rest;
   return tables && queues && blobs ? { tables, queues, blobs, clientId } : { connectionString };
+}
+
+function backupOf(settings: Settings): AccountOptions | undefined {
+  const { BackupStorage: connectionString, BackupStorage__blobServiceUri: blobs } = settings;
+  if (connectionString) return { connectionString };
+  // A backup uses no other service of its account.
+  return blobs ? { tables: blobs, queues: blobs, blobs, clientId: settings.AzureWebJobsStorage__clientId } : undefined;
 }
 
 function keysOf({ KEY_ENCRYPTION_KEY_FILE: file, KEY_ENCRYPTION_KEY_URI: keyUri, ...rest }: Settings) {

@@ -104,7 +104,7 @@ export const PROPERTIES = [
 
 /** Tables, containers and queues that a model cannot declare. A name with the prefix of an instance has the prefix before it. */
 export const OWN_TABLES = [SYSTEM_TABLE, 'poison', 'operations'] as const;
-export const OWN_CONTAINERS = ['large', 'uploads', 'audit', 'period-archives'] as const;
+export const OWN_CONTAINERS = ['large', 'uploads', 'audit', 'period-archives', 'backup'] as const;
 export const OWN_QUEUES = ['index-changes', 'transfers'] as const;
 
 /** Each name of the engine that is a key, the beginning of one, or between two parts of one. */

@@ -60,6 +60,11 @@ interface PlainOptions {
    * }`. Without several accounts it means nothing. `npm run accounts -- balance` brings them there.
    */
   readonly placement?: Readonly<Record<string, Placement>>;
+  /**
+   * Keeps a backup in a storage account of its own, which the connection `BackupStorage` names: everything can be had back as it was at any moment
+   * of the last `days`, by default 35. By default there is no backup.
+   */
+  readonly backup?: { readonly days?: number | undefined } | undefined;
 }
 
 export interface ModelDeclaration<
@@ -100,6 +105,9 @@ export interface ModelDeclaration<
 /** Each part is a function with a queue of its own, which every instance of the app asks for messages. */
 const MAX_QUEUE_PARTS = 32;
 
+/** Ten years. */
+const MAX_BACKUP_DAYS = 3_653;
+
 /** What each option accepts, and its default. */
 const ModelOptions = optionsOf({
   prefix: z.string().default(''),
@@ -116,6 +124,7 @@ const ModelOptions = optionsOf({
   consistencyCheck: z.enum(['weekly', 'monthly', 'never']).default('weekly'),
   containerAccounts: z.record(z.string(), z.string()).default({}),
   placement: z.record(z.string(), PlacementOptions).default({}),
+  backup: z.strictObject({ days: z.int().min(1).max(MAX_BACKUP_DAYS).default(35) }).optional(),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))

@@ -3,6 +3,7 @@ import { describeApplied } from '../access/why.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { collectChanges } from '../engine/note-change.ts';
 import { explain, isExplaining } from '../storage/explain.ts';
+import { withDeferredAppends } from '../storage/row-journal.ts';
 import { findCaller } from './find-caller.ts';
 import { checkQuery } from './query.ts';
 import { EXPLANATION_TYPE, type Middleware } from './route.ts';
@@ -58,14 +59,18 @@ const audit: Middleware = (_route, next) => (exchange) => {
   return next({
     ...exchange,
     async record(write) {
-      const { audit: log } = open();
-      if (!isExplaining()) await log.catchUp();
-      return collectChanges(caller.subject, write, async (changes) => {
-        const since = performance.now();
-        await log.append(changes).finally(() => {
-          spent.audit = (spent.audit ?? 0) + performance.now() - since;
-        });
-      });
+      const { audit: log, engine } = open();
+      if (!isExplaining()) await Promise.all([log.catchUp(), engine.storage.journal?.catchUp()]);
+      return collectChanges(
+        caller.subject,
+        () => withDeferredAppends(write),
+        async (changes) => {
+          const since = performance.now();
+          await log.append(changes).finally(() => {
+            spent.audit = (spent.audit ?? 0) + performance.now() - since;
+          });
+        },
+      );
     },
   });
 };

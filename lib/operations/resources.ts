@@ -9,6 +9,7 @@ import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../storage/blob-owner.ts';
 import type { IsOwnRow } from '../storage/copy-rows.ts';
 import type { Resources } from '../storage/provision.ts';
+import { BACKUP_CONTAINER } from '../storage/row-journal.ts';
 import { isMarked } from '../storage/row-marks.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { containersOf } from './collect-orphans.ts';
@@ -29,7 +30,7 @@ export interface AppResources extends Resources {
 export function resourcesOf(
   entities: readonly Entity[],
   now?: number,
-  { queueParts = 1 }: { readonly queueParts?: number } = {},
+  { queueParts = 1, backup }: { readonly queueParts?: number; readonly backup?: object | undefined } = {},
 ): AppResources {
   const tables = [...entities, ...OWN_ENTITIES].flatMap((entity) => tablesToCreate(entity, now));
   const queues = partNames(queueParts).flatMap((queue) => [queue, `${queue}-poison`]);
@@ -41,6 +42,7 @@ export function resourcesOf(
       ARRIVALS_CONTAINER,
       AUDIT_CONTAINER,
       ...(entities.some(({ period }) => period?.archiveTo) ? [PERIOD_ARCHIVES_CONTAINER] : []),
+      ...(backup ? [BACKUP_CONTAINER] : []),
     ],
     clientTables: withArchives(entities).flatMap(({ isWrittenByClients, table }) =>
       isWrittenByClients ? [table] : [],

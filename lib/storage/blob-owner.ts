@@ -1,4 +1,5 @@
 import { ofAccount } from './errors.ts';
+import { BACKUP_CONTAINER } from './row-journal.ts';
 import { isStillOwner, lastKnown, lookAt, type Owner, ownerOfPlace } from './slot-map.ts';
 import { indexIn, isOwned, stateOf } from './slot-row.ts';
 import { type Placed, slotOf } from './slots.ts';
@@ -12,7 +13,7 @@ import { type Account, type Accounts, accountsOf, type Storage } from './storage
 /** The blobs of these containers are appended to, or changed under ETags. All are in the first account, unless the model places the container. */
 export const AUDIT_CONTAINER = 'audit';
 export const PERIOD_ARCHIVES_CONTAINER = 'period-archives';
-const FIXED: readonly string[] = [AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER];
+const FIXED: readonly string[] = [AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER, BACKUP_CONTAINER];
 /** False for a container whose blobs have no slot. */
 export const isMovable = (container: string) => !FIXED.includes(container);
 

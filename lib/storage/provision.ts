@@ -3,6 +3,7 @@ import { isOutcomeUnknown } from '../base/errors.ts';
 import { askAccount, awayIn, ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
+import { BACKUP_CONTAINER, journalDrop, withDate } from './row-journal.ts';
 import { accountsOf, queueIn, type Storage } from './storage.ts';
 
 export interface Resources {
@@ -20,6 +21,8 @@ export async function provision(storage: Storage, { tables, queues, containers }
     ...queues.map((queue) => () => account.queue(queue).createIfNotExists()),
     ...containers.map((container) => () => account.container(container).createIfNotExists()),
   ]);
+  const { backup } = storage;
+  if (backup) creates.push(() => backup.container(BACKUP_CONTAINER).createIfNotExists());
   await pMap(creates, (create) => storageCall<unknown>(create()), { concurrency: CONCURRENCY });
 }
 
@@ -44,11 +47,21 @@ export async function compareResources(storage: Storage, resources: Resources): 
       furtherQueues: furtherQueues.map((name) => queueIn(account, name)),
     };
   });
+  const backup = storage.backup && (await compareBackup(storage.backup));
   return {
-    missing: compared.flatMap(({ missing }) => missing),
+    missing: [...compared.flatMap(({ missing }) => missing), ...(backup?.missing ?? [])],
     furtherQueues: compared.flatMap(({ furtherQueues }) => furtherQueues),
-    away: awayIn(compared),
+    away: awayIn([...compared, ...(backup ? [backup] : [])]),
   };
+}
+
+async function compareBackup(
+  backup: Storage,
+): Promise<Pick<Compared, 'missing'> & { readonly away?: string | undefined }> {
+  const container = backup.container(BACKUP_CONTAINER);
+  const { result: exists, away } = await askAccount(backup, storageCall(container.exists()));
+  const isMissing = away === undefined && !exists;
+  return { away, missing: isMissing ? [`container ${container.containerName} (account ${backup.name})`] : [] };
 }
 
 async function compareAccount(
@@ -91,9 +104,12 @@ export async function createTable(storage: Storage, table: string): Promise<void
 /** Deletes a table with all its rows, in one storage operation for each account. */
 export async function dropTable(storage: Storage, table: string): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'table', table, does: 'drop' }))) return;
-  await pMap(accountsOf(storage), (account) =>
-    ofAccount(account, unlessRefused(['missing'], account.table(table).deleteTable())),
-  );
+  const drop = () =>
+    pMap(accountsOf(storage), (account) =>
+      ofAccount(account, unlessRefused(['missing'], account.table(table).deleteTable())),
+    );
+  const { date } = await withDate(drop);
+  await journalDrop(storage.journal, table, date);
 }
 
 /** Lists the names of the app's tables that begin with `start`, in order. A table may be in some accounts only. */

@@ -5,6 +5,7 @@ import { withDeleteIf } from './conditional-delete.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { writeAtOwner } from './fence.ts';
+import { journalRows, withDate } from './row-journal.ts';
 import {
   type Address,
   literal,
@@ -210,11 +211,16 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
   const { table, partition, actions } = transaction;
   if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
     return new Map();
+  const { journal, accounts } = storage;
+  const send = () =>
+    accounts
+      ? writeAtOwner(accounts, transaction, (account, sending) => submitTo(account, { ...transaction, ...sending }))
+      : submitTo(storage, transaction);
   try {
-    if (!storage.accounts) return await submitTo(storage, transaction);
-    return await writeAtOwner(storage.accounts, transaction, (account, sending) =>
-      submitTo(account, { ...transaction, ...sending }),
-    );
+    if (!journal) return await send();
+    const { result: etags, date } = await withDate(send);
+    await journalRows(journal, transaction, { etags, date });
+    return etags;
   } finally {
     // A failed write may have been executed.
     notePartitionWrite(storage, transaction);

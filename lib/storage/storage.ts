@@ -24,6 +24,7 @@ import { createHeat, type Heat } from './heat.ts';
 import { adaptToLoad, failIfSilent } from './load.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
+import { noteDate, type RowJournal } from './row-journal.ts';
 
 /**
  * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
@@ -54,6 +55,10 @@ export interface Storage {
   readonly credential: TokenCredential | undefined;
   /** The name of the account, if the app has several. */
   readonly name?: string;
+  /** Set if the app has a backup: its account, of which it uses the blobs alone. */
+  readonly backup?: Storage;
+  /** Set if the app has a backup: gets each transaction that changes rows. */
+  readonly journal?: RowJournal;
   /** Set if the rows and blobs of the app are in several accounts. The other members are then those of the first account. */
   readonly accounts?: Accounts;
 }
@@ -85,6 +90,9 @@ interface SeveralOptions {
 
 /** The name of the first account, whose connection every app has. */
 export const FIRST_ACCOUNT = 'first';
+
+/** The name of the account of the backup, in errors and in names of blobs. */
+export const BACKUP_ACCOUNT = 'backup';
 
 /** The options of one of several accounts. The order is the same in all processes. */
 export type NamedOptions = AccountOptions & { readonly name: string };
@@ -192,7 +200,7 @@ function openAccount(account: AccountOptions, { prefix, paceOf, clock, name }: O
     boundWaits,
   ];
   const table = through(
-    [conditionalDelete, ...(insecure ? [asciiJson] : []), boundWrites, ...ofAll('table')],
+    [conditionalDelete, ...(insecure ? [asciiJson] : []), boundWrites, noteDate, ...ofAll('table')],
     transport,
   );
   const queue = [clock.policy, ...ofAll('queue')];

@@ -191,12 +191,14 @@ export const prepareMerge: ToWrite = (engine, entity, key, patch, conditions) =>
 /** Deletes the entity, whose row may have been read. */
 export const prepareDelete: ToWrite<Row | undefined> = (engine, entity, key, found, conditions) => {
   const { ifMatch = ANY_ETAG } = conditions;
-  const before = unreadState(engine, entity, key, conditions);
+  const isAny = ifMatch.trim() === ANY_ETAG;
+  // A backup orders a delete by the version that it deletes.
+  const before = isAny && engine.storage.journal ? undefined : unreadState(engine, entity, key, conditions);
   return {
     ...describeChange(entity, key, conditions),
     isDelete: true,
     // A delete under an ETag is conditional as a single operation or by a tombstone, which an entity without further rows has not.
-    isAlone: ifMatch.trim() !== ANY_ETAG && !entity.features.some(hasRowsBeside),
+    isAlone: !isAny && !entity.features.some(hasRowsBeside),
     unread: before && { before, after: undefined },
     found,
     next: async () => undefined,

@@ -7,6 +7,7 @@ import { isReference, toValues } from '../../define/codec/entity-codec.ts';
 import { type Change, liveValues, type Siblings } from '../../define/declaration/change.ts';
 import type { EntityChange } from '../../define/declaration/entity.ts';
 import { isTableGone, StorageConflict, unlessSlow } from '../../storage/errors.ts';
+import { journalRows } from '../../storage/row-journal.ts';
 import { type Action, isConditional, submit, transactionLimits } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -221,8 +222,9 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   }
   const left = write.deadline - engine.now();
   if (left <= 0) throw await endIntent(write, busy('Other requests keep changing the same rows.'));
-  // Another program may have replaced a copy since it was read.
-  const deletesIf = mark.isShared && actions.some((action) => action.kind === 'delete' && action.etag !== undefined);
+  // Another program may have replaced a copy since it was read. A backup orders a delete by the version that it deletes.
+  const isExact = mark.isShared || engine.storage.journal !== undefined;
+  const deletesIf = isExact && actions.some((action) => action.kind === 'delete' && action.etag !== undefined);
   try {
     const transaction = { ...where, actions, signal: AbortSignal.timeout(left), ...(deletesIf && { deletesIf }) };
     const period = changes[0]?.entity.period;
@@ -240,7 +242,7 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
     if (isTableGone(error) || (error instanceof RowkeyError && isTableGone(error.cause)))
       throw await endIntent(write, error);
     if (error instanceof StorageConflict) return handleConflict(write, error, actions);
-    const done = isOutcomeUnknown(error) && !isConditional(actions) ? await findOwnWrite(write) : undefined;
+    const done = isOutcomeUnknown(error) && !isConditional(actions) ? await findOwnWrite(write, actions) : undefined;
     if (done) return done;
     throw noteUnknownOutcome(write, error);
   }
@@ -250,18 +252,25 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
  * Returns the result of a transaction that was sent once and got no reply, if the rows that it wrote are found. Otherwise it may
  * not have been executed, or another writer has changed its rows since, and sending it again could undo that change.
  */
-async function findOwnWrite(write: Write): Promise<readonly Stored[] | undefined> {
+async function findOwnWrite(write: Write, actions: readonly Action[]): Promise<readonly Stored[] | undefined> {
   const { engine, writeId, changes } = write;
   // A row that is missing does not tell who deleted it.
   if (engine.now() >= write.deadline || changes.every(({ after }) => !after)) return undefined;
   const fresh = await readChanged(engine, changes).catch(() => undefined);
-  return fresh && isOwnWrite(fresh, writeId) ? resultsOf(write, fresh) : undefined;
+  return fresh && isOwnWrite(fresh, writeId) ? resultsOf(write, { fresh, actions }) : undefined;
 }
 
 /** The result of a committed transaction whose reply was lost, from the rows that it wrote. Notes the changes. */
-function resultsOf(write: Write, fresh: readonly Fresh[]): readonly Stored[] {
-  const etags = fresh.map(({ address, before }) => [address.row, 'etag' in before ? before.etag : ''] as const);
-  const ours = results(write.changes, write.plan, new Map(etags));
+async function resultsOf(
+  write: Write,
+  { fresh, actions }: { readonly fresh: readonly Fresh[]; readonly actions: readonly Action[] },
+): Promise<readonly Stored[]> {
+  const { engine, table, partition, changes, plan } = write;
+  const etags = new Map(
+    fresh.map(({ address, before }) => [address.row, 'etag' in before ? (before.etag ?? '') : ''] as const),
+  );
+  await journalRows(engine.storage.journal, { table, partition, actions }, { etags, date: undefined });
+  const ours = results(changes, plan, etags);
   noteChanges(write, ours);
   return ours;
 }
@@ -284,7 +293,7 @@ async function handleConflict(
     const fresh = await readChanged(engine, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
-    if (storageConflict.isRepeated && isOwnWrite(fresh, writeId)) return resultsOf(write, fresh);
+    if (storageConflict.isRepeated && isOwnWrite(fresh, writeId)) return resultsOf(write, { fresh, actions });
     // An earlier attempt may have been committed, and another writer may have changed what it wrote. So the intent stays.
     if (storageConflict.isRepeated && !areUnchanged(changes, fresh, writeId))
       throw noteUnknownOutcome(

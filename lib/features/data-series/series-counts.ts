@@ -172,8 +172,8 @@ export const deleteSeries = inPattern(
   async (engine: Engine, entity: Entity, key: Values, conditions: Conditions = {}): Promise<void> => {
     const addresses = rowAddresses(entity, key);
     const change = { operation: 'delete', entity: entity.name, address: addresses[0], fields: [] } as const;
-    // Only under an ETag is the blob known that the row names.
-    if (isConditional(conditions) || slotsOf(entity).overflow)
+    // Only under an ETag is the blob known that the row names. A backup orders a delete by the version that it deletes.
+    if (isConditional(conditions) || slotsOf(entity).overflow || engine.storage.journal)
       return deleteUnderEtags(engine, entity, key, { change, conditions });
     await changeRows(engine, entity, { key, addresses, isDelete: true }, async (rows) => {
       if (etagOf(rows) === undefined) throw notFound(entity, key);

@@ -1,0 +1,181 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import type { PipelinePolicy } from '@azure/core-rest-pipeline';
+
+/**
+ * What transactions did to rows, for the journal of a backup. The timestamp that storage gives a version of a row is in its ETag, and
+ * orders the versions of a row.
+ *
+ * A delete has none. Its time is never later than the delete was, so that a row which is created next is after it, and never before the version
+ * that it deleted: the greatest of the time of the response in whole seconds, rounded down, of the instant after the version that its
+ * ETag names, and of the other rows of its transaction.
+ */
+
+/** In the account of the backup; and in those of the app, for lines that wait for that account. */
+export const BACKUP_CONTAINER = 'backup';
+
+type Properties = Readonly<Record<string, unknown>>;
+
+/** A row after a transaction. `time` is an instant with seven digits, as storage has it. */
+export type JournalRow = { readonly row: string; readonly time: string } & (
+  | { readonly properties: Properties }
+  /** Merged into the version before. */
+  | { readonly merge: Properties }
+  | { readonly deleted: true }
+);
+
+/** A transaction on one partition, or the drop of a table. `time` is the greatest of its rows. */
+export type JournalEntry =
+  | {
+      readonly time: string;
+      readonly table: string;
+      readonly partition: string;
+      readonly rows: readonly JournalRow[];
+    }
+  | { readonly time: string; readonly table: string; readonly dropped: true };
+
+export interface RowJournal {
+  /** False for a table whose rows follow from those of others. */
+  hasTable(table: string, partition?: string): boolean;
+  /** Resolves once the entry is stored. Throws `storage-unavailable`; the entry is then in the next append. */
+  append(entry: JournalEntry): Promise<void>;
+  /** As `AppendLog.catchUp`. */
+  catchUp(): Promise<void>;
+}
+
+interface Executed {
+  readonly table: string;
+  readonly partition: string;
+  /** As `Action` of rows.ts. */
+  readonly actions: readonly {
+    readonly kind: string;
+    readonly row: string;
+    readonly properties?: Properties;
+    readonly etag?: string;
+  }[];
+}
+
+/** The `Date` header of the last response to a request of the work. The SDK does not show that of a transaction. */
+const dates = new AsyncLocalStorage<{ date?: string | undefined }>();
+
+export const noteDate: PipelinePolicy = {
+  name: 'noteDate',
+  async sendRequest(request, next) {
+    const response = await next(request);
+    const noted = dates.getStore();
+    if (noted) noted.date = response.headers.get('date');
+    return response;
+  },
+};
+
+/** Runs a request of a table and returns the time of its response by the clock of storage. */
+export async function withDate<Result>(
+  work: () => Promise<Result>,
+): Promise<{ readonly result: Result; readonly date: string | undefined }> {
+  const noted: { date?: string | undefined } = {};
+  const result = await dates.run(noted, work);
+  return { result, date: noted.date };
+}
+
+/** Adds a transaction that storage has executed. `date` is the `Date` header of the response: whole seconds, rounded down. */
+export async function journalRows(
+  journal: RowJournal | undefined,
+  { table, partition, actions }: Executed,
+  { etags, date }: { readonly etags: ReadonlyMap<string, string>; readonly date: string | undefined },
+): Promise<void> {
+  if (!journal?.hasTable(table, partition)) return;
+  const times = actions.map(({ row }) => timeOf(etags.get(row)));
+  const written = greatest(times);
+  const ofDeletes = greatest([
+    written,
+    toTime(Date.parse(date ?? '')),
+    ...actions.map((action) => (action.kind === 'delete' ? timeAfter(timeOf(action.etag)) : undefined)),
+  ]);
+  const rows = actions.map((action, index): JournalRow => {
+    const { kind, row } = action;
+    if (kind === 'delete') return { row, time: ofDeletes, deleted: true };
+    const properties = toTyped(action.properties ?? {});
+    const time = times[index] ?? ofDeletes;
+    return kind === 'merge' || kind === 'upsert-merge' ? { row, time, merge: properties } : { row, time, properties };
+  });
+  await deferred(journal.append({ time: greatest(rows.map(({ time }) => time)), table, partition, rows }));
+}
+
+/** Adds the drop of a table. `date` as in `journalRows`. */
+export async function journalDrop(
+  journal: RowJournal | undefined,
+  table: string,
+  date: string | undefined,
+): Promise<void> {
+  const time = toTime(Date.parse(date ?? ''));
+  if (time !== undefined && journal?.hasTable(table)) await deferred(journal.append({ time, table, dropped: true }));
+}
+
+const appends = new AsyncLocalStorage<Promise<void>[]>();
+
+/** Runs work that waits for the appends of all its transactions at its end, not after each. Throws as the work does, or an append. */
+export async function withDeferredAppends<Result>(work: () => Promise<Result>): Promise<Result> {
+  const started: Promise<void>[] = [];
+  try {
+    return await appends.run(started, work);
+  } finally {
+    await Promise.all(started);
+  }
+}
+
+async function deferred(append: Promise<void>): Promise<void> {
+  const started = appends.getStore();
+  if (!started) return append;
+  append.catch(() => undefined);
+  started.push(append);
+}
+
+/** The instant in an ETag of Table storage: `W/"datetime'2026-11-29T12%3A51%3A09.1234567Z'"`. */
+export function timeOf(etag: string | undefined): string | undefined {
+  const [, text] = /datetime'([^']+)'/.exec(etag ?? '') ?? [];
+  return text === undefined ? undefined : padTime(decodeURIComponent(text));
+}
+
+/** An instant of storage with seven digits. The service leaves out zeros at the end. */
+export function padTime(text: string): string {
+  const [seconds = '', digits = ''] = text.replace(/Z$/, '').split('.');
+  return `${seconds}.${digits.padEnd(7, '0')}Z`;
+}
+
+/** Milliseconds as an instant with seven digits. Undefined for NaN. */
+export function toTime(milliseconds: number): string | undefined {
+  return Number.isNaN(milliseconds) ? undefined : padTime(new Date(milliseconds).toISOString());
+}
+
+const TICKS_IN_MS = 10_000;
+
+/** The next instant that storage can tell from this one. */
+function timeAfter(time: string | undefined): string | undefined {
+  if (time === undefined) return undefined;
+  const ticks = Number(time.slice(-5, -1)) + 1;
+  const milliseconds = Date.parse(`${time.slice(0, -5)}Z`);
+  return ticks === TICKS_IN_MS ? toTime(milliseconds + 1) : `${time.slice(0, -5)}${String(ticks).padStart(4, '0')}Z`;
+}
+
+function greatest(times: readonly (string | undefined)[]): string {
+  return times.reduce<string>((last, time) => (time !== undefined && time > last ? time : last), '');
+}
+
+const MAX_INT32 = 2 ** 31;
+
+/** Properties as storage sends them: text, Booleans and Int32 as they are, others with their type. */
+function toTyped(properties: Properties): Properties {
+  return Object.fromEntries(
+    Object.entries(properties).flatMap(([name, value]) =>
+      value === undefined || value === null ? [] : [[name, toTypedValue(value)]],
+    ),
+  );
+}
+
+function toTypedValue(value: unknown): unknown {
+  if (typeof value === 'bigint') return { type: 'Int64', value: String(value) };
+  if (typeof value === 'number' && !(Number.isInteger(value) && value >= -MAX_INT32 && value < MAX_INT32))
+    return { type: 'Double', value: String(value) };
+  if (value instanceof Date) return { type: 'DateTime', value: value.toISOString() };
+  if (value instanceof Uint8Array) return { type: 'Binary', value: Buffer.from(value).toString('base64') };
+  return value;
+}
