@@ -8,6 +8,7 @@ import { RowkeyError } from './base/errors.ts';
 import { loadOnce } from './base/once.ts';
 import { createPace } from './base/pace.ts';
 import { MINUTE_MS } from './base/time.ts';
+import type { Past } from './define/declaration/engine.ts';
 import type { LinkedModel, Model } from './define/define-model.ts';
 import type { Operations } from './define/define-operation.ts';
 import { closedIndexReasons } from './define/places/closed-index.ts';
@@ -21,6 +22,7 @@ import { createHandler, type Handle, type Handler, type HandlerOptions } from '.
 import { type App, rootOf } from './http/route.ts';
 import { createAuditLog } from './operations/audit-log.ts';
 import { createJournal } from './operations/backup/journal.ts';
+import { createPast } from './operations/backup/past.ts';
 import { findForeign } from './operations/foreign-rows.ts';
 import { guardModel } from './operations/model-guard.ts';
 import { createRekey } from './operations/rekey.ts';
@@ -36,7 +38,13 @@ import { describeMissing } from './storage/errors.ts';
 import { createLazyKeyRing } from './storage/lazy-key-ring.ts';
 import { compareResources, provision } from './storage/provision.ts';
 import { withDeferredAppends } from './storage/row-journal.ts';
-import { BACKUP_ACCOUNT, isOnThisMachine, openUsableStorage, type StorageOptions } from './storage/storage.ts';
+import {
+  BACKUP_ACCOUNT,
+  isOnThisMachine,
+  openUsableStorage,
+  type Storage,
+  type StorageOptions,
+} from './storage/storage.ts';
 import { tableSasSigner } from './storage/table-sas.ts';
 import { checkImplementations, createExecute, type Implementations } from './store/app-operations.ts';
 import { createStore, type UnlimitedStore } from './store/store.ts';
@@ -225,6 +233,7 @@ function createRuntime(
       rulesMaxAge: model.rulesMaxAge,
       queueParts: model.queueParts,
       rekey: createRekey(entities),
+      past: pastOf(model, storage()),
     }),
   );
   let isProvisioned = false;
@@ -402,6 +411,12 @@ function connectionsOf(options: Pick<RowkeySettings, 'storage'> | object, connec
   const several = 'storage' in options && 'accounts' in options.storage ? options.storage.accounts : [];
   const [, ...further] = several.map(({ name }) => ({ name, setting: name }));
   return [{ ...(several[0] ? { name: several[0].name } : {}), setting: connection }, ...further];
+}
+
+/** Undefined without a backup. */
+function pastOf({ backup: declared, operatorRole }: LinkedModel, storage: Storage): Past | undefined {
+  const { backup } = storage;
+  return declared && backup && createPast({ backup, storage }, declared.roles ?? [operatorRole]);
 }
 
 /** Calls `open` once and keeps the result. If it throws, the next call tries again. */

@@ -298,7 +298,8 @@ function toValue(entity: Entity, field: string, text: string): Scalar[] {
   }
 }
 
-async function ownValue({ engine, caller }: Known, of: Entity, field: string): Promise<readonly Scalar[]> {
+async function ownValue({ engine: used, caller }: Known, of: Entity, field: string): Promise<readonly Scalar[]> {
+  const engine = used.present ?? used;
   const key = ownKeyIfAny(of, caller);
   if (!key) return [];
   const { index, given } = key;
@@ -333,9 +334,10 @@ function undefinedIf(code: ErrorCode): (error: unknown) => undefined {
 const MAX_MEMBERSHIPS = 100;
 
 async function memberships(
-  { engine, caller }: Known,
+  { engine: used, caller }: Known,
   { of, field, where }: Extract<Term<Entity>, { is: 'member' }>,
 ): Promise<readonly Scalar[]> {
+  const engine = used.present ?? used;
   const needed = [field, ...Object.keys(where)];
   const found = membershipsIn(of, field, needed);
   if (!found) throw new Error(`No list of ${of.name} has the memberships of a caller.`);

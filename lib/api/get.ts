@@ -34,6 +34,8 @@ export interface GetInput {
   readonly select?: readonly string[] | undefined;
   /** The filter of each included child, by its name. */
   readonly where?: Readonly<Record<string, AskedFilter>> | undefined;
+  /** Reads the entity as it was at this ISO instant. */
+  readonly at?: string | undefined;
   /** True for a state that the caller has already, of which nothing is opened. Not called for a read with children. */
   readonly isKnown?: ((found: Pick<Found, 'etag' | 'fields' | 'hidden'>) => boolean) | undefined;
 }
@@ -57,6 +59,7 @@ export const getEntity = onceFor(
     entity,
     roles: rolesTo(entity, 'read'),
     output: () => readableSchema(entity),
+    at: ({ at }) => at,
     admit(caller, { include, where = {} }) {
       if (!include) return;
       for (const kind of includedOf(entity, include).kinds) {

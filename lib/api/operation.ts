@@ -59,6 +59,8 @@ export interface Operation<Input, Output> {
   readonly isGrant?: true;
   /** Where a read of a steward looks, for the audit log. By default at the key, or in the partition, of the entity that the input names. */
   place?(input: Input): Pick<NotedChange, 'address' | 'fields'>;
+  /** The instant as of which it reads, an ISO instant. Undefined for now. */
+  at?(input: Input): string | undefined;
   /** True if a repeated call with the same id is executed once. */
   readonly repeatable?: true;
   /** Throws `forbidden` if the caller may not do this with the input. May read what decides it, such as the caller's own entity. */
@@ -147,12 +149,17 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
   const entity = operation.entity ?? operation.entityOf?.(input);
   const isReadBySteward = operation.kind === 'read' && caller && entity && isSteward(entity, caller);
   await count(operation, call, input);
+  const at = operation.at?.(input);
   const parts = operation.parts?.(input);
   if (parts) await eachPart(parts, (part) => part.count(call));
   // A write is not repeated: its row is not stale, so a missing blob is lost.
   for (let attempt = operation.kind === 'read' ? 1 : READ_ATTEMPTS; ; attempt += 1) {
-    const view = { engine, caller, isLastAttempt: attempt === READ_ATTEMPTS };
     try {
+      const view = {
+        engine: at === undefined ? engine : await openPast(engine, caller, at),
+        caller,
+        isLastAttempt: attempt === READ_ATTEMPTS,
+      };
       if (caller) await operation.admit?.(caller, input, view);
       if (caller && parts) await eachPart(parts, (part) => part.admit(caller, view));
       const run = () => operation.run(view, input);
@@ -165,10 +172,20 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
       return { input, output: await call.record(note) };
     } catch (error) {
       if (!(error instanceof BlobGone)) throw withLostKey(error, caller);
-      if (view.isLastAttempt)
+      if (attempt === READ_ATTEMPTS)
         throw new RowkeyError('needs-repair', `${operation.name}: a blob is lost.`, { cause: error });
     }
   }
+}
+
+/** The engine of an instant. Throws `forbidden`, and `not-found` for what no backup has. */
+async function openPast(engine: Engine, caller: Caller | undefined, at: string): Promise<Engine> {
+  const { past } = engine;
+  if (caller) requireRole(caller, past?.roles ?? []);
+  if (!past) throw new RowkeyError('not-found', 'The app keeps no backup, so nothing can be read as it was.');
+  if (Date.parse(at) > engine.now())
+    throw new RowkeyError('invalid-input', `"at" is in the future.`, { field: 'at', accepted: 'an instant up to now' });
+  return past.open(engine, at);
 }
 
 /** Notes what a steward reads for the audit log, whether it is found or not. */

@@ -85,6 +85,8 @@ export interface RangeInput extends ListInput, PageOptions {
   readonly from?: string | undefined;
   /** The last value. All values that begin with it are included. */
   readonly to?: string | undefined;
+  /** Reads the entities as they were at this ISO instant. */
+  readonly at?: string | undefined;
 }
 
 /** A page of the entities of a partition. */
@@ -96,6 +98,7 @@ export const listRange = onceFor((entity: Entity): Operation<RangeInput, Page> =
     kind: 'read',
     entity,
     roles: rolesToList(entity),
+    at: ({ at }) => at,
     ...admitFilterOf(entity),
     async run(view, { partition, ...input }) {
       const { select = listedFields(entity), ...asked } = compileList(entity, input);

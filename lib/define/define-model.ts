@@ -62,9 +62,10 @@ interface PlainOptions {
   readonly placement?: Readonly<Record<string, Placement>>;
   /**
    * Keeps a backup in a storage account of its own, which the connection `BackupStorage` names: everything can be had back as it was at any moment
-   * of the last `days`, by default 35. By default there is no backup.
+   * of the last `days`, by default 35. `roles` may read what was stored then as far as they may read what is stored now, by default the
+   * operators. By default there is no backup.
    */
-  readonly backup?: { readonly days?: number | undefined } | undefined;
+  readonly backup?: { readonly days?: number | undefined; readonly roles?: readonly string[] | undefined } | undefined;
 }
 
 export interface ModelDeclaration<
@@ -124,7 +125,7 @@ const ModelOptions = optionsOf({
   consistencyCheck: z.enum(['weekly', 'monthly', 'never']).default('weekly'),
   containerAccounts: z.record(z.string(), z.string()).default({}),
   placement: z.record(z.string(), PlacementOptions).default({}),
-  backup: z.strictObject({ days: z.int().min(1).max(MAX_BACKUP_DAYS).default(35) }).optional(),
+  backup: z.strictObject({ days: z.int().min(1).max(MAX_BACKUP_DAYS).default(35), roles: names.optional() }).optional(),
   entities: z.array(declaredEntity()).readonly(),
   operations: z
     .array(z.custom((value) => Object(value).input instanceof z.ZodType, { error: 'needs a declared operation' }))

@@ -19,6 +19,6 @@ const SETTLE_INLINE = 16;
 export function createEngine(storage: Storage, options: Partial<Omit<Engine, 'storage'>> = {}): Engine {
   const { now = Date.now, timing = TIMING, settleInline = SETTLE_INLINE } = options;
   const { keys = createLazyKeyRing(() => undefined), rulesMaxAge = RULES_MAX_AGE_S, guard } = options;
-  const { queueParts = 1, rekey } = options;
-  return { storage, now, timing, keys, settleInline, rulesMaxAge, queueParts, rekey, guard };
+  const { queueParts = 1, rekey, past } = options;
+  return { storage, now, timing, keys, settleInline, rulesMaxAge, queueParts, rekey, past, guard };
 }

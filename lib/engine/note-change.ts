@@ -116,11 +116,15 @@ function keepNoted(collection: Collection): Promise<void> | undefined {
 }
 
 /** Notes a change that was made or whose outcome is unknown. Does nothing outside `collectChanges`. */
-export function noteChange({ now }: Engine, { operation, entity, address, fields = [], ...more }: NotedChange): void {
+export function noteChange(
+  { now: atEngine, present }: Engine,
+  { operation, entity, address, fields = [], ...more }: NotedChange,
+): void {
   const collection = collections.getStore();
   if (!collection) return;
   const { table, partition, row } = address;
   const { by, changes, rows } = collection;
+  const { now } = present ?? { now: atEngine };
   const at = isoInstant(now());
   // Undefined fields are left out.
   const known = Object.fromEntries(Object.entries({ row, ...more }).filter(([, value]) => value !== undefined));

@@ -74,6 +74,17 @@ export function readSelect(query: URLSearchParams): readonly string[] | undefine
   return query.get('select') ? readList(query, 'select') : undefined;
 }
 
+const Instant = z.iso.datetime({ offset: true });
+
+/** The instant of `at`, in UTC; undefined without it. Throws `invalid-input`. */
+export function readAt(query: URLSearchParams): string | undefined {
+  const text = query.get('at');
+  if (text === null) return undefined;
+  if (!Instant.safeParse(text).success)
+    throw queryError('at', 'is no instant', 'an instant such as 2026-11-29T12:00:00Z');
+  return new Date(text).toISOString();
+}
+
 const DEFAULT_TOP = 100;
 /** The host returns 414 for a request line of more than 8,192 bytes: the link, its method and its protocol, and a path before it. */
 const MAX_LINK_LENGTH = 8_000;

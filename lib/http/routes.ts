@@ -31,17 +31,20 @@ import { rewrapRoute, verifyRoutes } from './routes/verify-routes.ts';
  */
 export function createRoutes(model: LinkedModel): Route[] {
   const { list: entities, operatorRole } = model;
+  const hasBackup = model.backup !== undefined;
   const single = entities.filter(({ series }) => !series);
   const ofEntities = [
     ...entities.filter(({ series }) => series).flatMap(withEntity(seriesRoutes)),
     ...single.flatMap(
       withEntity((entity) => [
-        ...entityReadRoutes(entity),
+        ...entityReadRoutes(entity, { hasBackup }),
         ...entityWriteRoutes(entity),
         ...indexRoutes(entity),
         ...attachmentRoutes(entity),
         // An archive is written only by archiving.
-        ...(entity.archive ? [...entityReadRoutes(entity.archive), ...deleteRoutes(entity.archive)] : []),
+        ...(entity.archive
+          ? [...entityReadRoutes(entity.archive, { hasBackup }), ...deleteRoutes(entity.archive)]
+          : []),
       ]),
     ),
   ];

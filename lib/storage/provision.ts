@@ -3,7 +3,7 @@ import { isOutcomeUnknown } from '../base/errors.ts';
 import { askAccount, awayIn, ofAccount, storageCall, storageCalls, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
-import { BACKUP_CONTAINER, journalDrop, withDate } from './row-journal.ts';
+import { BACKUP_CONTAINER, journalDrop, withAttempt } from './row-journal.ts';
 import { accountsOf, queueIn, type Storage } from './storage.ts';
 
 export interface Resources {
@@ -108,8 +108,8 @@ export async function dropTable(storage: Storage, table: string): Promise<void> 
     pMap(accountsOf(storage), (account) =>
       ofAccount(account, unlessRefused(['missing'], account.table(table).deleteTable())),
     );
-  const { date } = await withDate(drop);
-  await journalDrop(storage.journal, table, date);
+  const { attempt } = await withAttempt(drop);
+  await journalDrop(storage.journal, table, attempt);
 }
 
 /** Lists the names of the app's tables that begin with `start`, in order. A table may be in some accounts only. */

@@ -1,13 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { PipelinePolicy } from '@azure/core-rest-pipeline';
+import { keptFor } from '../base/once.ts';
 
 /**
  * What transactions did to rows, for the journal of a backup. The timestamp that storage gives a version of a row is in its ETag, and
  * orders the versions of a row.
  *
  * A delete has none. Its time is never later than the delete was, so that a row which is created next is after it, and never before the version
- * that it deleted: the greatest of the time of the response in whole seconds, rounded down, of the instant after the version that its
- * ETag names, and of the other rows of its transaction.
+ * that it deleted: that of the other rows of its transaction; without any, the greatest of when its request was sent, by the clock of storage as
+ * far as it is known, and of the instant after the version that its ETag names.
  */
 
 /** In the account of the backup; and in those of the app, for lines that wait for that account. */
@@ -38,14 +39,13 @@ export interface RowJournal {
   hasTable(table: string, partition?: string): boolean;
   /** Resolves once the entry is stored. Throws `storage-unavailable`; the entry is then in the next append. */
   append(entry: JournalEntry): Promise<void>;
-  /** As `AppendLog.catchUp`. */
+  /** Appends the entries of earlier, failed appends. Await it before making a change. Throws `storage-unavailable`. */
   catchUp(): Promise<void>;
 }
 
 interface Executed {
   readonly table: string;
   readonly partition: string;
-  /** As `Action` of rows.ts. */
   readonly actions: readonly {
     readonly kind: string;
     readonly row: string;
@@ -54,40 +54,64 @@ interface Executed {
   }[];
 }
 
-/** The `Date` header of the last response to a request of the work. The SDK does not show that of a transaction. */
-const dates = new AsyncLocalStorage<{ date?: string | undefined }>();
+/** The last attempt of a request to a table. Milliseconds of this process, which no change of its clock moves. */
+interface Attempt {
+  readonly account: string;
+  readonly sentAt: number;
+  readonly receivedAt: number;
+  /** The `Date` header of the response: whole seconds, rounded down. */
+  readonly date: string | undefined;
+}
 
-export const noteDate: PipelinePolicy = {
-  name: 'noteDate',
+const attempts = new AsyncLocalStorage<{ last?: Attempt }>();
+
+/** Notes the attempts of `withAttempt`. The SDK does not show the response to a transaction. */
+export const noteAttempt: PipelinePolicy = {
+  name: 'noteAttempt',
   async sendRequest(request, next) {
+    const noted = attempts.getStore();
+    if (!noted) return next(request);
+    const sentAt = performance.now();
     const response = await next(request);
-    const noted = dates.getStore();
-    if (noted) noted.date = response.headers.get('date');
+    const account = new URL(request.url).origin;
+    noted.last = { account, sentAt, receivedAt: performance.now(), date: response.headers.get('date') };
     return response;
   },
 };
 
-/** Runs a request of a table and returns the time of its response by the clock of storage. */
-export async function withDate<Result>(
+/** Runs a request of a table and returns its last attempt that had a response. */
+export async function withAttempt<Result>(
   work: () => Promise<Result>,
-): Promise<{ readonly result: Result; readonly date: string | undefined }> {
-  const noted: { date?: string | undefined } = {};
-  const result = await dates.run(noted, work);
-  return { result, date: noted.date };
+): Promise<{ readonly result: Result; readonly attempt: Attempt | undefined }> {
+  const noted: { last?: Attempt } = {};
+  const result = await attempts.run(noted, work);
+  return { result, attempt: noted.last };
 }
 
-/** Adds a transaction that storage has executed. `date` is the `Date` header of the response: whole seconds, rounded down. */
+/** By account: how much later its clock is, at least, than the time of this process. Known from the timestamps of rows. */
+const aheadOf = keptFor((_: RowJournal) => new Map<string, number>());
+
+/** An instant by the clock of storage before which no request of the attempt was executed. */
+function earliestTime(journal: RowJournal, attempt: Attempt | undefined): string | undefined {
+  if (!attempt) return undefined;
+  const ahead = aheadOf(journal).get(attempt.account);
+  const since = ahead === undefined ? Number.NaN : attempt.sentAt + ahead;
+  return greatest([toTime(Date.parse(attempt.date ?? '')), toTime(since)]) || undefined;
+}
+
+/** Adds a transaction that storage has executed. Without an attempt, the reply was lost, and `etags` were read. */
 export async function journalRows(
   journal: RowJournal | undefined,
   { table, partition, actions }: Executed,
-  { etags, date }: { readonly etags: ReadonlyMap<string, string>; readonly date: string | undefined },
+  { etags, attempt }: { readonly etags: ReadonlyMap<string, string>; readonly attempt?: Attempt | undefined },
 ): Promise<void> {
   if (!journal?.hasTable(table, partition)) return;
   const times = actions.map(({ row }) => timeOf(etags.get(row)));
   const written = greatest(times);
+  if (attempt && written !== '') aheadOf(journal).set(attempt.account, Date.parse(written) - attempt.receivedAt);
   const ofDeletes = greatest([
     written,
-    toTime(Date.parse(date ?? '')),
+    ...(written === '' ? [earliestTime(journal, attempt)] : []),
     ...actions.map((action) => (action.kind === 'delete' ? timeAfter(timeOf(action.etag)) : undefined)),
   ]);
   const rows = actions.map((action, index): JournalRow => {
@@ -100,13 +124,13 @@ export async function journalRows(
   await deferred(journal.append({ time: greatest(rows.map(({ time }) => time)), table, partition, rows }));
 }
 
-/** Adds the drop of a table. `date` as in `journalRows`. */
+/** Adds the drop of a table. */
 export async function journalDrop(
   journal: RowJournal | undefined,
   table: string,
-  date: string | undefined,
+  attempt: Attempt | undefined,
 ): Promise<void> {
-  const time = toTime(Date.parse(date ?? ''));
+  const time = journal && earliestTime(journal, attempt);
   if (time !== undefined && journal?.hasTable(table)) await deferred(journal.append({ time, table, dropped: true }));
 }
 

@@ -5,7 +5,7 @@ import { withDeleteIf } from './conditional-delete.ts';
 import { storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { writeAtOwner } from './fence.ts';
-import { journalRows, withDate } from './row-journal.ts';
+import { journalRows, withAttempt } from './row-journal.ts';
 import {
   type Address,
   literal,
@@ -218,8 +218,8 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
       : submitTo(storage, transaction);
   try {
     if (!journal) return await send();
-    const { result: etags, date } = await withDate(send);
-    await journalRows(journal, transaction, { etags, date });
+    const { result: etags, attempt } = await withAttempt(send);
+    await journalRows(journal, transaction, { etags, attempt });
     return etags;
   } finally {
     // A failed write may have been executed.

@@ -24,7 +24,7 @@ import { createHeat, type Heat } from './heat.ts';
 import { adaptToLoad, failIfSilent } from './load.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
-import { noteDate, type RowJournal } from './row-journal.ts';
+import { noteAttempt, type RowJournal } from './row-journal.ts';
 
 /**
  * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
@@ -200,7 +200,7 @@ function openAccount(account: AccountOptions, { prefix, paceOf, clock, name }: O
     boundWaits,
   ];
   const table = through(
-    [conditionalDelete, ...(insecure ? [asciiJson] : []), boundWrites, noteDate, ...ofAll('table')],
+    [conditionalDelete, ...(insecure ? [asciiJson] : []), boundWrites, noteAttempt, ...ofAll('table')],
     transport,
   );
   const queue = [clock.policy, ...ofAll('queue')];

@@ -19,6 +19,10 @@ export interface Engine {
   readonly queueParts: number;
   /** The entities whose keys change; absent in a model without any. */
   readonly rekey?: Rekey | undefined;
+  /** Reads the app as it was; absent without a backup. */
+  readonly past?: Past | undefined;
+  /** In an engine of the past, that of the present, whose rules hold. */
+  readonly present?: Engine | undefined;
   /** Decides on the writes of a request; absent for the app itself, which may write everything. */
   readonly guard?: Guard | undefined;
 }
@@ -42,6 +46,14 @@ export interface Rekey {
     address: Address & { readonly select?: readonly string[] | undefined },
     options?: { readonly fields?: readonly string[] | undefined; readonly isWhole?: boolean | undefined },
   ): Promise<Row | undefined>;
+}
+
+/** What a backup lets read. */
+export interface Past {
+  /** The roles that may read the past, each of what it may read now. */
+  readonly roles: readonly string[];
+  /** An engine that reads what was stored at an instant. Throws `not-found` if the backup begins later. */
+  open(present: Engine, at: string): Promise<Engine>;
 }
 
 /** The rules on rows, resolved for the caller of a request. Entities are given by their names. */

@@ -269,7 +269,7 @@ async function resultsOf(
   const etags = new Map(
     fresh.map(({ address, before }) => [address.row, 'etag' in before ? (before.etag ?? '') : ''] as const),
   );
-  await journalRows(engine.storage.journal, { table, partition, actions }, { etags, date: undefined });
+  await journalRows(engine.storage.journal, { table, partition, actions }, { etags });
   const ours = results(changes, plan, etags);
   noteChanges(write, ours);
   return ours;

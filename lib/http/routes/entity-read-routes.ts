@@ -20,6 +20,7 @@ import {
   LIST_QUERY,
   PAGE_QUERY,
   queryError,
+  readAt,
   readContinuation,
   readFilter,
   readList,
@@ -30,14 +31,21 @@ import {
 } from '../query.ts';
 import { type FilterParameter, pathTo, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
-/** The routes that read entities by their own key: one, those of a partition, and all of them or all of the caller's. */
-export function entityReadRoutes(entity: Entity): Route[] {
+/**
+ * The routes that read entities by their own key: one, those of a partition, and all of them or all of the caller's. With a backup, the first two
+ * accept `at`.
+ */
+export function entityReadRoutes(
+  entity: Entity,
+  { hasBackup = false }: { readonly hasBackup?: boolean } = {},
+): Route[] {
+  const past = hasBackup ? AT_QUERY : {};
   const path = toEntityTemplate(entity);
   const partition = toPathTemplate([entity.name], entity.partition.fields);
   const ofAll = [...wholeListRoutes(entity), ...mineRoutes(entity)];
   // An entity with one partition for all rows may have another list at its own path.
   const isTaken = path === partition || ofAll.some((route) => route.path === partition);
-  return [getRoute(entity, path), ...(isTaken ? [] : [rangeRoute(entity, partition)]), ...ofAll];
+  return [getRoute(entity, path, past), ...(isTaken ? [] : [rangeRoute(entity, partition, past)]), ...ofAll];
 }
 
 /** The route of what the caller reaches of all partitions, if the rules name them. */
@@ -57,12 +65,12 @@ function mineRoutes(entity: Entity): Route[] {
   ];
 }
 
-function getRoute(entity: Entity, path: string): Route {
+function getRoute(entity: Entity, path: string, past: typeof AT_QUERY | object): Route {
   const childNames = entity.children.map(({ name }) => name);
   return bind(getEntity(entity), {
     method: 'GET',
     path,
-    query: getQuery(entity),
+    query: { ...getQuery(entity), ...past },
     filters: Object.assign({}, ...Object.values(childFilters(entity))),
     cacheable: true,
     success: {
@@ -91,18 +99,20 @@ function getRoute(entity: Entity, path: string): Route {
   });
 }
 
-function rangeRoute(entity: Entity, path: string): Route {
+function rangeRoute(entity: Entity, path: string, past: typeof AT_QUERY | object): Route {
   const { fields } = entity.partition;
-  const filters = filterParameters(entity, { without: fields, query: RANGE_QUERY });
+  const query = { ...RANGE_QUERY, ...past };
+  const filters = filterParameters(entity, { without: fields, query });
   return bindPage(listRange(entity), {
     path,
-    query: RANGE_QUERY,
+    query,
     filters,
     success: describeList(entity, entity.large.length > 0 ? [] : undefined),
     read: (context) => ({
       partition: validateTexts(entity, context.params, fields),
       from: context.query.get('from') || undefined,
       to: context.query.get('to') || undefined,
+      at: readAt(context.query),
       ...readListQuery(context, entity, filters),
     }),
   });
@@ -134,7 +144,8 @@ type Filters = Readonly<Record<string, FilterParameter>>;
 
 function readGetQuery(entity: Entity, context: RequestContext): Omit<GetInput, 'key'> {
   const include = readList(context.query, 'include');
-  return { include, select: readSelect(context.query), where: readChildFilters(entity, include ?? [], context) };
+  const at = readAt(context.query);
+  return { include, at, select: readSelect(context.query), where: readChildFilters(entity, include ?? [], context) };
 }
 
 /** The filter of each included child, by the name of the child. Throws `invalid-input`. */
@@ -154,6 +165,10 @@ function readChildFilters(
   };
   return Object.fromEntries(entity.children.flatMap(read));
 }
+
+const AT_QUERY = {
+  at: 'Reads what was stored at this instant, such as 2026-11-29T12:00:00Z: for the roles of the backup',
+};
 
 const RANGE_QUERY = {
   from: 'The first value of the first field of the row key; a prefix is enough',

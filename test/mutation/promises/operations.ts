@@ -5,7 +5,7 @@ export const OPERATIONS: readonly Cut[] = [
   {
     without: 'Each record is a block of its own',
     recommendations: ['p-log-buffer', 'c-blob-appends'],
-    file: 'lib/operations/audit-log.ts',
+    file: 'lib/operations/append-log.ts',
     edits: [
       ['return waiting.slice(0, end === -1 ? undefined : end);', 'return waiting.slice(0, end === 0 ? undefined : 1);'],
     ],
@@ -29,7 +29,7 @@ export const OPERATIONS: readonly Cut[] = [
   {
     without: 'The blobs of the log are those of a day',
     recommendations: ['p-log-names'],
-    file: 'lib/operations/audit-log.ts',
+    file: 'lib/operations/append-log.ts',
     edits: [
       [
         "return `${at.slice(0, 13).replace(/[-T]/g, '/')}00`;",
@@ -55,7 +55,7 @@ export const OPERATIONS: readonly Cut[] = [
   },
   {
     without: 'A change is acknowledged before it is recorded',
-    file: 'lib/operations/audit-log.ts',
+    file: 'lib/operations/append-log.ts',
     edits: [
       [
         '      await waitUntilStored(received);\n    },\n    async catchUp',

@@ -162,7 +162,7 @@ test('rejects an unknown option of a model', () => {
   const model = { roles: ['reader'], operatorRole: 'reader', entities: [cars] } as const;
   // @ts-expect-error The compiler rejects this option too.
   expect(() => defineModel({ ...model, prefx: 'a' })).toThrow(
-    '"prefx" is not an option. Use prefix, roles, operatorRole, signedIn, anyone, steward, limits, rulesMaxAge, maxStorageRequests, queueParts, blocksUsers, consistencyCheck, containerAccounts, placement, entities, operations.',
+    '"prefx" is not an option. Use prefix, roles, operatorRole, signedIn, anyone, steward, limits, rulesMaxAge, maxStorageRequests, queueParts, blocksUsers, consistencyCheck, containerAccounts, placement, backup, entities, operations.',
   );
 });
 

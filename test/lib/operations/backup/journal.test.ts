@@ -1,0 +1,259 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import { getEntity } from '../../../../lib/api/get.ts';
+import { perform } from '../../../../lib/api/operation.ts';
+import { listRange } from '../../../../lib/api/reads.ts';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  intraPartitionIndex,
+} from '../../../../lib/define.ts';
+import { createRowkey } from '../../../../lib/index.ts';
+import { manifestName } from '../../../../lib/operations/backup/format.ts';
+import { tablesInBackup } from '../../../../lib/operations/backup/journal.ts';
+import { readJournal, readState } from '../../../../lib/operations/backup/read-backup.ts';
+import { BACKUP_CONTAINER, timeOf, toTime } from '../../../../lib/storage/row-journal.ts';
+import { createMemoryStorage } from '../../../../lib/testing/index.ts';
+import { storageBlobs, storageRows, storageTables } from '../../../kit/storage.ts';
+import { log } from '../../../silent-log.ts';
+
+const access = { read: ['clerk'], write: ['clerk'] } as const;
+/** One row without anything beside it: without a backup it is written and deleted unread. */
+const notes = defineEntity('notes', {
+  schema: z.object({ pad: z.string(), noteId: z.string(), text: z.string(), weight: z.number().optional() }),
+  table: 'notes',
+  key: { partition: '{pad}', row: '{noteId}' },
+  access,
+});
+/** With an index in another partition, which a backup leaves out, and with copies, lists and a text in a blob. */
+const people = defineEntity('people', {
+  schema: z.object({
+    team: z.string(),
+    personId: z.string(),
+    email: z.string(),
+    town: z.string(),
+    story: z.string().max(200_000).optional(),
+  }),
+  table: 'people',
+  key: { partition: '{team}', row: 'id_{personId}' },
+  indexes: {
+    email: interPartitionIndex({
+      table: 'peoplebyemail',
+      partition: '{email#}',
+      row: '{email}',
+      unique: true,
+      copies: 'keys',
+    }),
+    town: intraPartitionIndex({ row: 'town_{town}_{personId}', copies: ['email'] }),
+    towns: indexEntity({ row: 'in_{town}', holds: '{personId}' }),
+  },
+  large: ['story'],
+  access,
+});
+const model = defineModel({
+  roles: ['clerk', 'operator'],
+  operatorRole: 'operator',
+  entities: [notes, people],
+  backup: { days: 7, roles: ['clerk'] },
+});
+const caller = { subject: 'ann', roles: ['clerk'], claims: {} };
+
+async function openApp() {
+  const memory = createMemoryStorage();
+  const backupMemory = createMemoryStorage({ account: 'backup' });
+  const rowkey = createRowkey({
+    model,
+    storage: memory,
+    backup: backupMemory,
+    auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
+  });
+  await rowkey.provision();
+  const engine = await rowkey.runtime.readyEngine(log);
+  const { storage } = engine;
+  if (!storage.backup) throw new Error('The app has no backup.');
+  const source = { backup: storage.backup, storage };
+  return { rowkey, engine, storage, source, store: rowkey.store, memory, backupMemory };
+}
+
+type App = Awaited<ReturnType<typeof openApp>>;
+
+/** As a snapshot of an app that has stored nothing. */
+async function writeEmptySnapshot({ source }: App): Promise<void> {
+  const at = toTime(Date.now() - 60_000) ?? '';
+  const manifest = { format: 'rowkey-backup', formatVersion: 1, id: at, begunAt: at, finishedAt: at };
+  const text = JSON.stringify({ ...manifest, tables: {}, blobs: {}, entities: {} });
+  const name = manifestName(at);
+  await storageBlobs.writeBlob(source.backup, { container: BACKUP_CONTAINER, name }, Buffer.from(text), {
+    type: 'application/json',
+  });
+}
+
+/** All rows of the tables that a backup has, as it has them. */
+async function storedRows({ storage }: App) {
+  const hasTable = tablesInBackup(model.list);
+  const tables = (await storageTables.listTables(storage, '')).filter((table) => hasTable(table));
+  const found = tables.map(async (table) => {
+    const { rows } = await storageRows.scanTable(storage, { table, limit: Number.POSITIVE_INFINITY });
+    return rows.map(({ partition, row, etag, properties }) => ({
+      table,
+      partition,
+      row,
+      time: timeOf(etag),
+      properties,
+    }));
+  });
+  return (await Promise.all(found)).flat();
+}
+
+const now = () => toTime(Date.now() + 1) ?? '';
+
+/** The rows that the backup has at an instant, with numbers as the SDK reads them. */
+async function restoredRows({ source }: App, at: string) {
+  const { rows } = await readState(source, at);
+  const plain = (value: unknown) => {
+    const { type, value: text } = Object(value);
+    return type === 'Double' ? Number(text) : (text ?? value);
+  };
+  return (await Array.fromAsync(rows)).map(({ properties, ...row }) => ({
+    ...row,
+    properties: Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, plain(value)])),
+  }));
+}
+
+const id = fc.constantFrom('a', 'b', 'c');
+const pad = fc.constantFrom('p', 'q');
+const text = fc.constantFrom('x', 'y', 'z');
+/** The functions of a walk must not throw for what storage refuses, such as a second create. */
+const step = fc.oneof(
+  fc.record({ do: fc.constant('create' as const), pad, id, text }),
+  fc.record({ do: fc.constant('put' as const), pad, id, text }),
+  fc.record({ do: fc.constant('patch' as const), pad, id, text }),
+  fc.record({ do: fc.constant('delete' as const), pad, id }),
+  fc.record({ do: fc.constant('batch' as const), pad, text }),
+);
+type Step = typeof step extends fc.Arbitrary<infer One> ? One : never;
+
+async function write({ store }: App, { do: action, ...step }: Step): Promise<void> {
+  const key = { pad: step.pad, noteId: 'id' in step ? step.id : '' };
+  const person = { team: step.pad, personId: 'id' in step ? step.id : '' };
+  const given = 'text' in step ? step.text : 'x';
+  const values = { email: `${given}${person.team}${person.personId}`, town: given, story: given.repeat(70_000) };
+  const calls = {
+    create: () => [
+      store.notes.create({ ...key, text: given, weight: 5 }),
+      store.people.create({ ...person, ...values }),
+    ],
+    put: () => [store.notes.put(key, { text: given }), store.people.put(person, values)],
+    patch: () => [store.notes.update(key, { text: given }), store.people.update(person, { town: given })],
+    delete: () => [store.notes.delete(key), store.people.delete(person)],
+    batch: () => [
+      store.notes.batch([
+        { delete: { pad: step.pad, noteId: 'a' } },
+        { put: { pad: step.pad, noteId: 'b', text: given } },
+        { delete: { pad: step.pad, noteId: 'c' } },
+      ]),
+    ],
+  } as const;
+  await Promise.allSettled(calls[action]());
+}
+
+describe('the journal of a backup', () => {
+  test('has every row as it is stored after any walk of writes, and as it was before', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), async (steps) => {
+        const app = await openApp();
+        await writeEmptySnapshot(app);
+        const cuts: { readonly at: string; readonly stored: Awaited<ReturnType<typeof storedRows>> }[] = [];
+        for (const one of steps) {
+          await write(app, one);
+          cuts.push({ at: now(), stored: await storedRows(app) });
+          await sleep(2);
+        }
+        for (const { at, stored } of cuts) expect(await restoredRows(app, at)).toEqual(stored);
+      }),
+      { numRuns: 12 },
+    );
+  });
+
+  test('has writes that are concurrent, each once', async () => {
+    const app = await openApp();
+    await writeEmptySnapshot(app);
+    const keys = Array.from({ length: 40 }, (_, index) => ({ pad: `p${index % 3}`, noteId: String(index % 7) }));
+    await Promise.allSettled(
+      keys.flatMap((key, index) => [
+        app.store.notes.put(key, { text: String(index) }),
+        app.store.notes.delete(key),
+        app.store.notes.update(key, { text: 'patched' }),
+      ]),
+    );
+    expect(await restoredRows(app, now())).toEqual(await storedRows(app));
+    const lines = await Array.fromAsync(
+      readJournal(app.source, { from: toTime(Date.now() - 60_000) ?? '', to: now() }),
+    );
+    expect(new Set(lines.map((line) => line.id)).size).toBe(lines.length);
+  });
+
+  test('acknowledges no change before the backup has it', async () => {
+    const app = await openApp();
+    app.backupMemory.intercept = async () => {
+      throw Object.assign(new Error('connect ECONNREFUSED'), { name: 'RestError', code: 'ECONNREFUSED' });
+    };
+    app.memory.intercept = async (request, send) => {
+      if (new URL(request.url).pathname.includes('/backup/')) throw new Error('The account is away.');
+      return send();
+    };
+    const key = { pad: 'p', noteId: 'a' };
+    await expect(app.store.notes.put(key, { text: 'x' })).rejects.toThrow();
+    app.backupMemory.intercept = undefined;
+    app.memory.intercept = undefined;
+    await writeEmptySnapshot(app);
+    await app.store.notes.put({ pad: 'p', noteId: 'b' }, { text: 'y' });
+    expect(await restoredRows(app, now())).toEqual(await storedRows(app));
+  });
+});
+
+describe('the past', () => {
+  const read = <Input, Output>(
+    app: App,
+    operation: Parameters<typeof perform<never, Input, Output, Input>>[0],
+    input: Input,
+  ) =>
+    perform(
+      operation,
+      { engine: app.engine, caller, record: (write: () => Promise<unknown>) => write() } as never,
+      () => input,
+    );
+
+  test('is read by key and by range, with texts of blobs, under the rules of now', async () => {
+    const app = await openApp();
+    await writeEmptySnapshot(app);
+    const story = 's'.repeat(100_000);
+    const person = { team: 'p', personId: 'a', email: 'a@x', town: 'x', story };
+    await app.store.people.create(person);
+    await app.store.people.create({ ...person, personId: 'b', email: 'b@x' });
+    await sleep(5);
+    const at = new Date().toISOString();
+    await sleep(5);
+    await app.store.people.delete({ team: 'p', personId: 'a' });
+    await app.store.people.update({ team: 'p', personId: 'b' }, { town: 'y' });
+    const [entity] = model.list.filter(({ name }) => name === 'people');
+    if (!entity) throw new Error('No entity.');
+    const key = { team: 'p', personId: 'a' };
+    const { output } = await read(app, getEntity(entity), { key, at });
+    expect(output.values).toEqual(person);
+    const list = await read(app, listRange(entity), { partition: { team: 'p' }, top: 10, at });
+    expect(list.output.items.map(({ personId, town }) => [personId, town])).toEqual([
+      ['a', 'x'],
+      ['b', 'x'],
+    ]);
+    await expect(read(app, getEntity(entity), { key })).rejects.toThrow('not found');
+    const before = new Date(Date.now() - 3_600_000).toISOString();
+    await expect(read(app, getEntity(entity), { key, at: before })).rejects.toThrow('The backup has nothing of');
+    const later = new Date(Date.now() + 3_600_000).toISOString();
+    await expect(read(app, getEntity(entity), { key, at: later })).rejects.toThrow('"at" is in the future.');
+  });
+});
