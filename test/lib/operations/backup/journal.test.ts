@@ -16,7 +16,14 @@ import { createRowkey } from '../../../../lib/index.ts';
 import { manifestName } from '../../../../lib/operations/backup/format.ts';
 import { tablesInBackup } from '../../../../lib/operations/backup/journal.ts';
 import { readJournal, readState } from '../../../../lib/operations/backup/read-backup.ts';
-import { BACKUP_CONTAINER, timeOf, toTime } from '../../../../lib/storage/row-journal.ts';
+import {
+  BACKUP_CONTAINER,
+  type JournalEntry,
+  journalRows,
+  type RowJournal,
+  timeOf,
+  toTime,
+} from '../../../../lib/storage/row-journal.ts';
 import { createMemoryStorage } from '../../../../lib/testing/index.ts';
 import { storageBlobs, storageRows, storageTables } from '../../../kit/storage.ts';
 import { log } from '../../../silent-log.ts';
@@ -195,6 +202,69 @@ describe('the journal of a backup', () => {
       readJournal(app.source, { from: toTime(Date.now() - 60_000) ?? '', to: now() }),
     );
     expect(new Set(lines.map((line) => line.id)).size).toBe(lines.length);
+  });
+
+  test('deletes in a batch only what it has read, so that no version of another writer comes after the delete', async () => {
+    const app = await openApp();
+    await writeEmptySnapshot(app);
+    const keys = ['a', 'b'].map((noteId) => ({ pad: 'p', noteId }));
+    for (const key of keys) await app.store.notes.put(key, { text: 'first' });
+    let isChanged = false;
+    app.memory.intercept = async (request, send) => {
+      if (!isChanged && String(request.body).includes('DELETE http')) {
+        isChanged = true;
+        await app.store.notes.update({ pad: 'p', noteId: 'a' }, { text: 'later' });
+      }
+      return send();
+    };
+    await app.store.notes.batch(keys.map((key) => ({ delete: key })));
+    app.memory.intercept = undefined;
+    expect(isChanged).toBe(true);
+    expect(await storedRows(app)).toEqual([]);
+    expect(await restoredRows(app, now())).toEqual([]);
+  });
+
+  test('places a delete after the version that it deletes, and at the time of the other rows of its transaction', async () => {
+    const entries: JournalEntry[] = [];
+    const journal: RowJournal = {
+      hasTable: () => true,
+      append: async (entry) => void entries.push(entry),
+      catchUp: async () => undefined,
+    };
+    const etagAt = (time: string) => `W/"datetime'${encodeURIComponent(time)}'"`;
+    const where = { table: 'notes', partition: 'p' };
+    const etag = etagAt('2026-11-29T12:00:00.1239999Z');
+    await journalRows(journal, { ...where, actions: [{ kind: 'delete', row: 'a', etag }] }, { etags: new Map() });
+    const both = [
+      { kind: 'delete', row: 'a', etag },
+      { kind: 'insert', row: 'b', properties: { text: 'x', big: 2n ** 60n, half: 0.5 } },
+    ];
+    // The service leaves out zeros at the end.
+    const etags = new Map([['b', etagAt('2026-11-29T12:00:07.5Z')]]);
+    await journalRows(journal, { ...where, actions: both }, { etags });
+    expect(entries).toEqual([
+      {
+        ...where,
+        time: '2026-11-29T12:00:00.1240000Z',
+        rows: [{ row: 'a', time: '2026-11-29T12:00:00.1240000Z', deleted: true }],
+      },
+      {
+        ...where,
+        time: '2026-11-29T12:00:07.5000000Z',
+        rows: [
+          { row: 'a', time: '2026-11-29T12:00:07.5000000Z', deleted: true },
+          {
+            row: 'b',
+            time: '2026-11-29T12:00:07.5000000Z',
+            properties: {
+              text: 'x',
+              big: { type: 'Int64', value: '1152921504606846976' },
+              half: { type: 'Double', value: '0.5' },
+            },
+          },
+        ],
+      },
+    ]);
   });
 
   test('acknowledges no change before the backup has it', async () => {
