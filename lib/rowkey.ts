@@ -416,7 +416,7 @@ function connectionsOf(options: Pick<RowkeySettings, 'storage'> | object, connec
 /** Undefined without a backup. */
 function pastOf({ backup: declared, operatorRole }: LinkedModel, storage: Storage): Past | undefined {
   const { backup } = storage;
-  return declared && backup && createPast({ backup, storage }, declared.roles ?? [operatorRole]);
+  return declared && backup && createPast({ backup, storage, days: declared.days }, declared.roles ?? [operatorRole]);
 }
 
 /** Calls `open` once and keeps the result. If it throws, the next call tries again. */

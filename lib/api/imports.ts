@@ -45,7 +45,7 @@ export function importRows(
 }
 
 /** An archived entity has the values that it had when it was archived, also those that were computed. */
-const asImported = onceFor((entity: Entity): Entity => {
+export const asImported = onceFor((entity: Entity): Entity => {
   const isArchived = entity.isArchive || entity.childOf?.isArchive;
   return isArchived ? Object.freeze(withFeatures({ ...entity, counts: {}, derived: {} }, entity.features)) : entity;
 });

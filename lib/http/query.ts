@@ -76,12 +76,12 @@ export function readSelect(query: URLSearchParams): readonly string[] | undefine
 
 const Instant = z.iso.datetime({ offset: true });
 
-/** The instant of `at`, in UTC; undefined without it. Throws `invalid-input`. */
-export function readAt(query: URLSearchParams): string | undefined {
-  const text = query.get('at');
+/** The instant of a parameter, in UTC; undefined without it. Throws `invalid-input`. */
+export function readAt(query: URLSearchParams, name = 'at'): string | undefined {
+  const text = query.get(name);
   if (text === null) return undefined;
   if (!Instant.safeParse(text).success)
-    throw queryError('at', 'is no instant', 'an instant such as 2026-11-29T12:00:00Z');
+    throw queryError(name, 'is no instant', 'an instant such as 2026-11-29T12:00:00Z');
   return new Date(text).toISOString();
 }
 

@@ -9,6 +9,7 @@ import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { appOperationRoute } from './routes/app-operation-route.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
+import { historyRoute, undeleteRoute } from './routes/backup-routes.ts';
 import { entityReadRoutes, scanRoute } from './routes/entity-read-routes.ts';
 import { deleteRoutes, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
@@ -64,6 +65,12 @@ export function createRoutes(model: LinkedModel): Route[] {
     ...withArchives(single)
       .filter(({ encrypted }) => encrypted.length > 0)
       .flatMap(withEntity((entity) => [rewrapRoute(entity, upkeep)])),
+    ...(model.backup
+      ? backupRoutes(
+          all.filter(({ series }) => !series),
+          model,
+        )
+      : []),
     ...entities.filter(({ period }) => !period).flatMap(withEntity((entity) => verifyRoutes(entity, upkeep))),
     ...Object.values(model.operations).map((declared) => appOperationRoute(declared, entities)),
     ...(single.length > 0 ? [queryRoute(withArchives(single)), transactRoute(entities)] : []),
@@ -114,6 +121,12 @@ export function createRoutes(model: LinkedModel): Route[] {
       .length === 0;
   const rejecting = single.flatMap(withEntity(incompleteIndexRoutes)).filter(isFree);
   return [...routes, ...rejecting];
+}
+
+/** The routes of what a backup has of each entity. */
+function backupRoutes(all: readonly Entity[], { backup, operatorRole }: LinkedModel): Route[] {
+  const roles = backup?.roles ?? [operatorRole];
+  return all.flatMap(withEntity((entity) => [historyRoute(entity, roles), undeleteRoute(entity, operatorRole)]));
 }
 
 const TAG = 'tag';

@@ -202,8 +202,12 @@ export async function deleteUpload(storage: Storage, { container, name }: BlobAd
   });
 }
 
-/** Deletes a blob without references. If storage is unavailable, the blob is left as an orphan. */
+/**
+ * Deletes a blob without references. If storage is unavailable, the blob is left as an orphan. With a backup it always is, so that the backup has
+ * time to copy it.
+ */
 export async function dropBlob(storage: Storage, blob: BlobAddress): Promise<void> {
+  if (storage.backup) return;
   try {
     await deleteBlob(storage, blob);
   } catch (error) {

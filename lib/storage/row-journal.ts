@@ -174,10 +174,20 @@ const TICKS_IN_MS = 10_000;
 
 /** The next instant that storage can tell from this one. */
 function timeAfter(time: string | undefined): string | undefined {
-  if (time === undefined) return undefined;
-  const ticks = Number(time.slice(-5, -1)) + 1;
+  return time && moveTime(time, 1);
+}
+
+/** The last instant that storage can tell from this one. */
+export function timeBefore(time: string): string {
+  return moveTime(time, -1);
+}
+
+function moveTime(time: string, by: number): string {
   const milliseconds = Date.parse(`${time.slice(0, -5)}Z`);
-  return ticks === TICKS_IN_MS ? toTime(milliseconds + 1) : `${time.slice(0, -5)}${String(ticks).padStart(4, '0')}Z`;
+  const ticks = Number(time.slice(-5, -1)) + by;
+  const whole = toTime(milliseconds + Math.floor(ticks / TICKS_IN_MS)) ?? '';
+  const rest = (ticks + TICKS_IN_MS) % TICKS_IN_MS;
+  return `${whole.slice(0, -5)}${String(rest).padStart(4, '0')}Z`;
 }
 
 function greatest(times: readonly (string | undefined)[]): string {

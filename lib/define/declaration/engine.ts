@@ -52,6 +52,8 @@ export interface Rekey {
 export interface Past {
   /** The roles that may read the past, each of what it may read now. */
   readonly roles: readonly string[];
+  /** The retention of the backup. */
+  readonly days: number;
   /** An engine that reads what was stored at an instant. Throws `not-found` if the backup begins later. */
   open(present: Engine, at: string): Promise<Engine>;
 }

@@ -40,7 +40,7 @@ import { splitAfter, TooManyCarried } from './plan.ts';
 /** One action: exactly one of `put`, `create`, `patch` and `delete`. The entity, or at least its key, is the value. */
 export type BatchAction =
   | { readonly create: unknown }
-  | { readonly put: unknown; readonly ifMatch?: string | undefined }
+  | { readonly put: unknown; readonly ifMatch?: string | undefined; readonly ifNoneMatch?: string | undefined }
   /** The key and the fields to change; null removes a field. */
   | { readonly patch: unknown; readonly ifMatch?: string | undefined }
   | { readonly delete: unknown; readonly ifMatch?: string | undefined };
@@ -196,6 +196,7 @@ function refuse(index: number, why: string): RowkeyError {
 function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWrite {
   if ('create' in action) return prepareCreate(engine, entity, action.create);
   const { ifMatch } = action;
+  const conditions = { ifMatch, ...('ifNoneMatch' in action ? { ifNoneMatch: action.ifNoneMatch } : {}) };
   if ('patch' in action)
     return prepareMerge(engine, entity, validateKey(entity, action.patch), action.patch, { ifMatch });
   if ('delete' in action)
@@ -204,13 +205,13 @@ function toWrite(engine: Engine, entity: Entity, action: BatchAction): EntityWri
     const values = validate(entity, withSetFields(engine, entity, action.put));
     const key = pick(values, entity.keyFields);
     // Only the stored entity tells the values of fields that another caller has set.
-    if (engine.guard?.setFields(entity.name)) return preparePut(engine, entity, key, action.put, { ifMatch });
-    return prepareValidPut(engine, entity, key, values, { ifMatch });
+    if (engine.guard?.setFields(entity.name)) return preparePut(engine, entity, key, action.put, conditions);
+    return prepareValidPut(engine, entity, key, values, conditions);
   } catch (error) {
     const key = hasCode(error, 'invalid-input') && unlessInvalid(() => validateKey(entity, action.put));
     if (!key) throw error;
     // The write is refused in the order of the checks.
-    return preparePut(engine, entity, key, action.put, { ifMatch });
+    return preparePut(engine, entity, key, action.put, conditions);
   }
 }
 

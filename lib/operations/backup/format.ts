@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { DAY_MS, isoInstant } from '../../base/time.ts';
 
 /**
  * The format of a backup, which is readable without Rowkey: docs/backup.md describes it. All of it is in one container of the backup account,
@@ -17,6 +18,15 @@ export const BLOBS = 'blobs';
 
 /** The name of the manifest of a snapshot. */
 export const manifestName = (id: string) => `${MANIFESTS}/${id}.json`;
+
+/**
+ * The folder of the copies of blobs at a time: it begins again with each period of so many days, so that what is older than two periods is
+ * needed by no instant of the retention. All live blobs are copied again into each.
+ */
+export function blobFolder(milliseconds: number, days: number): string {
+  const period = days * DAY_MS;
+  return `${BLOBS}/${isoInstant(Math.floor(milliseconds / period) * period).slice(0, 'yyyy-MM-dd'.length)}`;
+}
 
 const Properties = z.record(z.string(), z.unknown());
 

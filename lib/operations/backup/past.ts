@@ -1,15 +1,16 @@
 import type { HttpClient, PipelineRequest } from '@azure/core-rest-pipeline';
 import { loadOnce } from '../../base/once.ts';
+import { DAY_MS } from '../../base/time.ts';
 import type { Past } from '../../define/declaration/engine.ts';
 import type { Engine } from '../../engine/engine.ts';
-import { readBlob } from '../../storage/blobs.ts';
+import { type BlobAddress, readBlob } from '../../storage/blobs.ts';
 import { storageCall } from '../../storage/errors.ts';
 import { BACKUP_CONTAINER, padTime } from '../../storage/row-journal.ts';
 import { type Action, submit, transactionBytes, transactionLimits } from '../../storage/rows.ts';
 import { openStorage, type Storage } from '../../storage/storage.ts';
 import type { MemoryStorage } from '../../testing/memory-storage.ts';
-import { BLOBS } from './format.ts';
-import { type BackupSource, readState } from './read-backup.ts';
+import { blobFolder } from './format.ts';
+import { type BackupSource, type RowState, readState, type WantedRows } from './read-backup.ts';
 
 /**
  * Reads the app as it was. A storage account in memory gets the rows of each partition as they were when a read asks for it, so that the engine
@@ -25,6 +26,7 @@ export function createPast(source: BackupSource, roles: readonly string[]): Past
   const opened = new Map<string, Promise<Engine>>();
   return {
     roles,
+    days: source.days,
     async open(present, at) {
       const time = padTime(at);
       const engine = opened.get(time) ?? openAt(source, present as Engine, time);
@@ -37,24 +39,34 @@ export function createPast(source: BackupSource, roles: readonly string[]): Past
   };
 }
 
-async function openAt(source: BackupSource, present: Engine, time: string): Promise<Engine> {
+function openAt(source: BackupSource, present: Engine, time: string): Promise<Engine> {
+  return openRows(present, { source, time, rowsOf: async (wanted) => (await readState(source, time, wanted)).rows });
+}
+
+interface Opening {
+  readonly source: BackupSource;
+  readonly time: string;
+  /** Returns the rows of a table, or of a partition of it. */
+  rowsOf(wanted: WantedRows): Promise<AsyncIterable<RowState> | Iterable<RowState>>;
+}
+
+/** An engine of an instant that reads these rows. */
+export async function openRows(present: Engine, opening: Opening): Promise<Engine> {
   // An app that never looks back does not load it.
   const { createMemoryStorage } = await import('../../testing/memory-storage.ts');
   const memory = createMemoryStorage();
-  const loader = createLoader({ source, present, time, memory });
+  const loader = createLoader({ ...opening, present, memory });
   const storage = openStorage({ connectionString: memory.connectionString, httpClient: loader });
-  return { ...present, storage, now: () => Date.parse(time), rekey: undefined, past: undefined, present };
+  return { ...present, storage, now: () => Date.parse(opening.time), rekey: undefined, past: undefined, present };
 }
 
-interface Loading {
-  readonly source: BackupSource;
+interface Loading extends Opening {
   readonly present: Engine;
-  readonly time: string;
   readonly memory: MemoryStorage;
 }
 
 /** Loads what a request asks for before the request is executed. */
-function createLoader({ source, present, time, memory }: Loading): HttpClient {
+function createLoader({ source, time, rowsOf, present, memory }: Loading): HttpClient {
   const inside = openStorage({ connectionString: memory.connectionString, httpClient: memory.httpClient });
   const loads = new Map<string, () => Promise<void>>();
   const load = (what: string, work: () => Promise<void>) => {
@@ -68,9 +80,8 @@ function createLoader({ source, present, time, memory }: Loading): HttpClient {
     if (loads.has(JSON.stringify([table]))) return load(JSON.stringify([table]), async () => undefined);
     const wanted = partition === undefined ? { table } : { table, partition };
     await load(JSON.stringify(Object.values(wanted)), async () => {
-      const { rows } = await readState(source, time, wanted);
       let batch: Batch | undefined;
-      for await (const { partition: of, row, properties } of rows) {
+      for await (const { partition: of, row, properties } of await rowsOf(wanted)) {
         const action: Action = { kind: 'upsert', row, properties };
         if (batch && !fits(inside, batch, { partition: of, action })) {
           await submit(inside, batch);
@@ -87,7 +98,8 @@ function createLoader({ source, present, time, memory }: Loading): HttpClient {
     await load(container, () => storageCall(inside.container(container).createIfNotExists()).then(() => undefined));
     await load(`${container}/${name}`, async () => {
       // The bytes of a blob never change.
-      const bytes = (await readBlob(present.storage, { container, name })) ?? (await readCopy(source, container, name));
+      const blob = { container, name };
+      const bytes = (await readBlob(present.storage, blob)) ?? (await readCopy(source, blob, Date.parse(time)));
       if (bytes) await storageCall(inside.container(container).getBlockBlobClient(name).uploadData(bytes));
     });
   }
@@ -137,19 +149,17 @@ function askedBy({ url, method }: PipelineRequest, { tables, blobs }: Storage) {
 
 const unquote = (text: string) => text.replaceAll("''", "'");
 
-/** The copy of a blob in the backup. Undefined if there is none. */
-export async function readCopy({ backup }: BackupSource, container: string, name: string): Promise<Buffer | undefined> {
-  for (const day of await daysOfCopies(backup)) {
-    const bytes = await readBlob(backup, { container: BACKUP_CONTAINER, name: `${day}${container}/${name}` });
+/** The copy of a blob in the backup, of the period of an instant (milliseconds) or one beside it. Undefined if there is none. */
+export async function readCopy(
+  { backup, days }: BackupSource,
+  { container, name }: BlobAddress,
+  at: number,
+): Promise<Buffer | undefined> {
+  // A blob of the end of a period may have been copied after it, and one of its beginning before it.
+  for (const periods of [0, -1, 1]) {
+    const folder = blobFolder(at + periods * days * DAY_MS, days);
+    const bytes = await readBlob(backup, { container: BACKUP_CONTAINER, name: `${folder}/${container}/${name}` });
     if (bytes) return bytes;
   }
   return undefined;
-}
-
-/** The beginnings of the names of copies, the newest first. */
-async function daysOfCopies(backup: Storage): Promise<string[]> {
-  const pages = backup.container(BACKUP_CONTAINER).listBlobsByHierarchy('/', { prefix: `${BLOBS}/` });
-  const days: string[] = [];
-  for await (const item of pages) if (item.kind === 'prefix') days.push(item.name);
-  return days.reverse();
 }

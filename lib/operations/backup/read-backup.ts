@@ -24,6 +24,8 @@ import { JOURNAL, JournalLine, MANIFESTS, Manifest, type SnapshotLine } from './
 export interface BackupSource {
   readonly backup: Storage;
   readonly storage?: Storage | undefined;
+  /** The retention. */
+  readonly days: number;
 }
 
 /** Which rows are wanted: all, those of a table, of a partition of it, or one. */
@@ -190,7 +192,7 @@ export function foldRow(
 }
 
 /** The rows of a table in a snapshot, in the order of their keys. Reads only the parts that may have what is wanted. */
-async function* readSnapshotTable(
+export async function* readSnapshotTable(
   { backup }: BackupSource,
   { tables }: Manifest,
   { table, partition, row }: WantedRows & { readonly table: string },

@@ -1,137 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { z } from 'zod';
 import { getEntity } from '../../../../lib/api/get.ts';
 import { perform } from '../../../../lib/api/operation.ts';
 import { listRange } from '../../../../lib/api/reads.ts';
+import { readJournal } from '../../../../lib/operations/backup/read-backup.ts';
+import { type JournalEntry, journalRows, type RowJournal, toTime } from '../../../../lib/storage/row-journal.ts';
 import {
-  defineEntity,
-  defineModel,
-  indexEntity,
-  interPartitionIndex,
-  intraPartitionIndex,
-} from '../../../../lib/define.ts';
-import { createRowkey } from '../../../../lib/index.ts';
-import { manifestName } from '../../../../lib/operations/backup/format.ts';
-import { tablesInBackup } from '../../../../lib/operations/backup/journal.ts';
-import { readJournal, readState } from '../../../../lib/operations/backup/read-backup.ts';
-import {
-  BACKUP_CONTAINER,
-  type JournalEntry,
-  journalRows,
-  type RowJournal,
-  timeOf,
-  toTime,
-} from '../../../../lib/storage/row-journal.ts';
-import { createMemoryStorage } from '../../../../lib/testing/index.ts';
-import { storageBlobs, storageRows, storageTables } from '../../../kit/storage.ts';
-import { log } from '../../../silent-log.ts';
+  type BackedUp,
+  entityNamed,
+  laterThanNow,
+  openBackedUp,
+  restoredRows,
+  storedRows,
+  writeEmptySnapshot,
+} from './backup-app.ts';
 
-const access = { read: ['clerk'], write: ['clerk'] } as const;
-/** One row without anything beside it: without a backup it is written and deleted unread. */
-const notes = defineEntity('notes', {
-  schema: z.object({ pad: z.string(), noteId: z.string(), text: z.string(), weight: z.number().optional() }),
-  table: 'notes',
-  key: { partition: '{pad}', row: '{noteId}' },
-  access,
-});
-/** With an index in another partition, which a backup leaves out, and with copies, lists and a text in a blob. */
-const people = defineEntity('people', {
-  schema: z.object({
-    team: z.string(),
-    personId: z.string(),
-    email: z.string(),
-    town: z.string(),
-    story: z.string().max(200_000).optional(),
-  }),
-  table: 'people',
-  key: { partition: '{team}', row: 'id_{personId}' },
-  indexes: {
-    email: interPartitionIndex({
-      table: 'peoplebyemail',
-      partition: '{email#}',
-      row: '{email}',
-      unique: true,
-      copies: 'keys',
-    }),
-    town: intraPartitionIndex({ row: 'town_{town}_{personId}', copies: ['email'] }),
-    towns: indexEntity({ row: 'in_{town}', holds: '{personId}' }),
-  },
-  large: ['story'],
-  access,
-});
-const model = defineModel({
-  roles: ['clerk', 'operator'],
-  operatorRole: 'operator',
-  entities: [notes, people],
-  backup: { days: 7, roles: ['clerk'] },
-});
 const caller = { subject: 'ann', roles: ['clerk'], claims: {} };
 
-async function openApp() {
-  const memory = createMemoryStorage();
-  const backupMemory = createMemoryStorage({ account: 'backup' });
-  const rowkey = createRowkey({
-    model,
-    storage: memory,
-    backup: backupMemory,
-    auth: { issuer: 'https://issuer.example/', audience: 'rowkey', jwksUri: 'https://issuer.example/keys' },
-  });
-  await rowkey.provision();
-  const engine = await rowkey.runtime.readyEngine(log);
-  const { storage } = engine;
-  if (!storage.backup) throw new Error('The app has no backup.');
-  const source = { backup: storage.backup, storage };
-  return { rowkey, engine, storage, source, store: rowkey.store, memory, backupMemory };
-}
-
-type App = Awaited<ReturnType<typeof openApp>>;
-
-/** As a snapshot of an app that has stored nothing. */
-async function writeEmptySnapshot({ source }: App): Promise<void> {
-  const at = toTime(Date.now() - 60_000) ?? '';
-  const manifest = { format: 'rowkey-backup', formatVersion: 1, id: at, begunAt: at, finishedAt: at };
-  const text = JSON.stringify({ ...manifest, tables: {}, blobs: {}, entities: {} });
-  const name = manifestName(at);
-  await storageBlobs.writeBlob(source.backup, { container: BACKUP_CONTAINER, name }, Buffer.from(text), {
-    type: 'application/json',
-  });
-}
-
-/** All rows of the tables that a backup has, as it has them. */
-async function storedRows({ storage }: App) {
-  const hasTable = tablesInBackup(model.list);
-  const tables = (await storageTables.listTables(storage, '')).filter((table) => hasTable(table));
-  const found = tables.map(async (table) => {
-    const { rows } = await storageRows.scanTable(storage, { table, limit: Number.POSITIVE_INFINITY });
-    return rows.map(({ partition, row, etag, properties }) => ({
-      table,
-      partition,
-      row,
-      time: timeOf(etag),
-      properties,
-    }));
-  });
-  return (await Promise.all(found)).flat();
-}
-
-const now = () => toTime(Date.now() + 1) ?? '';
-
-/** The rows that the backup has at an instant, with numbers as the SDK reads them. */
-async function restoredRows({ source }: App, at: string) {
-  const { rows } = await readState(source, at);
-  const plain = (value: unknown) => {
-    const { type, value: text } = Object(value);
-    return type === 'Double' ? Number(text) : (text ?? value);
-  };
-  return (await Array.fromAsync(rows)).map(({ properties, ...row }) => ({
-    ...row,
-    properties: Object.fromEntries(Object.entries(properties).map(([name, value]) => [name, plain(value)])),
-  }));
-}
-
-const id = fc.constantFrom('a', 'b', 'c');
+const id = fc.constantFrom('1', '2', '3');
 const pad = fc.constantFrom('p', 'q');
 const text = fc.constantFrom('x', 'y', 'z');
 /** The functions of a walk must not throw for what storage refuses, such as a second create. */
@@ -144,7 +31,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer One> ? One : never;
 
-async function write({ store }: App, { do: action, ...step }: Step): Promise<void> {
+async function write({ store }: BackedUp, { do: action, ...step }: Step): Promise<void> {
   const key = { pad: step.pad, noteId: 'id' in step ? step.id : '' };
   const person = { team: step.pad, personId: 'id' in step ? step.id : '' };
   const given = 'text' in step ? step.text : 'x';
@@ -159,9 +46,9 @@ async function write({ store }: App, { do: action, ...step }: Step): Promise<voi
     delete: () => [store.notes.delete(key), store.people.delete(person)],
     batch: () => [
       store.notes.batch([
-        { delete: { pad: step.pad, noteId: 'a' } },
-        { put: { pad: step.pad, noteId: 'b', text: given } },
-        { delete: { pad: step.pad, noteId: 'c' } },
+        { delete: { pad: step.pad, noteId: '1' } },
+        { put: { pad: step.pad, noteId: '2', text: given } },
+        { delete: { pad: step.pad, noteId: '3' } },
       ]),
     ],
   } as const;
@@ -172,12 +59,12 @@ describe('the journal of a backup', () => {
   test('has every row as it is stored after any walk of writes, and as it was before', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 2, maxLength: 14 }), async (steps) => {
-        const app = await openApp();
+        const app = await openBackedUp();
         await writeEmptySnapshot(app);
         const cuts: { readonly at: string; readonly stored: Awaited<ReturnType<typeof storedRows>> }[] = [];
         for (const one of steps) {
           await write(app, one);
-          cuts.push({ at: now(), stored: await storedRows(app) });
+          cuts.push({ at: laterThanNow(), stored: await storedRows(app) });
           await sleep(2);
         }
         for (const { at, stored } of cuts) expect(await restoredRows(app, at)).toEqual(stored);
@@ -187,7 +74,7 @@ describe('the journal of a backup', () => {
   });
 
   test('has writes that are concurrent, each once', async () => {
-    const app = await openApp();
+    const app = await openBackedUp();
     await writeEmptySnapshot(app);
     const keys = Array.from({ length: 40 }, (_, index) => ({ pad: `p${index % 3}`, noteId: String(index % 7) }));
     await Promise.allSettled(
@@ -197,15 +84,15 @@ describe('the journal of a backup', () => {
         app.store.notes.update(key, { text: 'patched' }),
       ]),
     );
-    expect(await restoredRows(app, now())).toEqual(await storedRows(app));
+    expect(await restoredRows(app, laterThanNow())).toEqual(await storedRows(app));
     const lines = await Array.fromAsync(
-      readJournal(app.source, { from: toTime(Date.now() - 60_000) ?? '', to: now() }),
+      readJournal(app.source, { from: toTime(Date.now() - 60_000) ?? '', to: laterThanNow() }),
     );
     expect(new Set(lines.map((line) => line.id)).size).toBe(lines.length);
   });
 
   test('deletes in a batch only what it has read, so that no version of another writer comes after the delete', async () => {
-    const app = await openApp();
+    const app = await openBackedUp();
     await writeEmptySnapshot(app);
     const keys = ['a', 'b'].map((noteId) => ({ pad: 'p', noteId }));
     for (const key of keys) await app.store.notes.put(key, { text: 'first' });
@@ -221,7 +108,7 @@ describe('the journal of a backup', () => {
     app.memory.intercept = undefined;
     expect(isChanged).toBe(true);
     expect(await storedRows(app)).toEqual([]);
-    expect(await restoredRows(app, now())).toEqual([]);
+    expect(await restoredRows(app, laterThanNow())).toEqual([]);
   });
 
   test('places a delete after the version that it deletes, and at the time of the other rows of its transaction', async () => {
@@ -268,7 +155,7 @@ describe('the journal of a backup', () => {
   });
 
   test('acknowledges no change before the backup has it', async () => {
-    const app = await openApp();
+    const app = await openBackedUp();
     app.backupMemory.intercept = async () => {
       throw Object.assign(new Error('connect ECONNREFUSED'), { name: 'RestError', code: 'ECONNREFUSED' });
     };
@@ -282,13 +169,13 @@ describe('the journal of a backup', () => {
     app.memory.intercept = undefined;
     await writeEmptySnapshot(app);
     await app.store.notes.put({ pad: 'p', noteId: 'b' }, { text: 'y' });
-    expect(await restoredRows(app, now())).toEqual(await storedRows(app));
+    expect(await restoredRows(app, laterThanNow())).toEqual(await storedRows(app));
   });
 });
 
 describe('the past', () => {
   const read = <Input, Output>(
-    app: App,
+    app: BackedUp,
     operation: Parameters<typeof perform<never, Input, Output, Input>>[0],
     input: Input,
   ) =>
@@ -299,26 +186,25 @@ describe('the past', () => {
     );
 
   test('is read by key and by range, with texts of blobs, under the rules of now', async () => {
-    const app = await openApp();
+    const app = await openBackedUp();
     await writeEmptySnapshot(app);
     const story = 's'.repeat(100_000);
-    const person = { team: 'p', personId: 'a', email: 'a@x', town: 'x', story };
+    const person = { team: 'p', personId: '1', email: 'a@x', town: 'x', story };
     await app.store.people.create(person);
-    await app.store.people.create({ ...person, personId: 'b', email: 'b@x' });
+    await app.store.people.create({ ...person, personId: '2', email: 'b@x' });
     await sleep(5);
     const at = new Date().toISOString();
     await sleep(5);
-    await app.store.people.delete({ team: 'p', personId: 'a' });
-    await app.store.people.update({ team: 'p', personId: 'b' }, { town: 'y' });
-    const [entity] = model.list.filter(({ name }) => name === 'people');
-    if (!entity) throw new Error('No entity.');
-    const key = { team: 'p', personId: 'a' };
+    await app.store.people.delete({ team: 'p', personId: '1' });
+    await app.store.people.update({ team: 'p', personId: '2' }, { town: 'y' });
+    const entity = entityNamed('people');
+    const key = { team: 'p', personId: '1' };
     const { output } = await read(app, getEntity(entity), { key, at });
     expect(output.values).toEqual(person);
     const list = await read(app, listRange(entity), { partition: { team: 'p' }, top: 10, at });
     expect(list.output.items.map(({ personId, town }) => [personId, town])).toEqual([
-      ['a', 'x'],
-      ['b', 'x'],
+      ['1', 'x'],
+      ['2', 'x'],
     ]);
     await expect(read(app, getEntity(entity), { key })).rejects.toThrow('not found');
     const before = new Date(Date.now() - 3_600_000).toISOString();

@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import { requireReader } from '../../access/rule.ts';
+import { getEntity } from '../../api/get.ts';
+import { asImported, requireWholeWriter } from '../../api/imports.ts';
+import { hasCode, RowkeyError } from '../../base/errors.ts';
+import { DAY_MS, isoInstant } from '../../base/time.ts';
+import type { Values } from '../../base/values.ts';
+import { parse, readableSchema } from '../../define/codec/validation.ts';
+import { type Entity, nameOfKind } from '../../define/declaration/entity.ts';
+import { addressOf } from '../../define/places/index-entries.ts';
+import type { PageOptions } from '../../engine/read/retrieve.ts';
+import { readChanges } from '../../operations/audit-log.ts';
+import { readVersions } from '../../operations/backup/history.ts';
+import { type DeletedRow, type Undeleted, undelete } from '../../operations/backup/undelete.ts';
+import { padTime } from '../../storage/row-journal.ts';
+import { bindPage, listOf, readKey } from '../bind.ts';
+import { Problem, reportProblem } from '../problem.ts';
+import { PAGE_QUERY, queryError, readAt } from '../query.ts';
+import { type RequestContext, type Route, toPathTemplate } from '../route.ts';
+
+/** What operators and the roles of the backup have of it: the versions of an entity, and deleted entities back. */
+
+/** A day of the journal is read at a time. */
+const MAX_DAYS = 31;
+/** Each is a read of the entity. */
+const MAX_VERSIONS = 100;
+
+interface HistoryInput extends PageOptions {
+  readonly key: Values;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The versions of an entity, as far as the caller may read each of them now. */
+export function historyRoute(entity: Entity, roles: readonly string[]): Route {
+  const Version = z.object({
+    at: z.string().describe('When the version began'),
+    isDeleted: z.boolean().describe('True if there was no entity, or none within reach of the caller'),
+    values: readableSchema(entity).optional(),
+  });
+  return bindPage(
+    {
+      name: `operations-history-${nameOfKind(entity).replace('/', '-')}`,
+      summary: `List what an entity of ${entity.name} was in a span of time; requires a role that reads it now`,
+      kind: 'read',
+      entity,
+      roles,
+      output: () => listOf(Version),
+      admit: (caller) => requireReader(entity, caller),
+      async run(view, { key, from, to, top, after }: HistoryInput) {
+        const span = { from: after?.row ?? from, to, top: Math.min(top ?? MAX_VERSIONS, MAX_VERSIONS) };
+        const { items, next } = await readVersions(view.engine, addressOf(entity, key), span);
+        const read = async ({ at, engine }: (typeof items)[number]) => {
+          try {
+            const { values } = await getEntity(entity).run({ ...view, engine }, { key });
+            return { at, isDeleted: false, values };
+          } catch (error) {
+            if (!hasCode(error, 'not-found')) throw error;
+            return { at, isDeleted: true };
+          }
+        };
+        const versions: Awaited<ReturnType<typeof read>>[] = [];
+        for (const item of items) versions.push(await read(item));
+        return { items: versions, next: next === undefined ? undefined : { row: next } };
+      },
+    },
+    {
+      path: `operations/history/${toPathTemplate([...nameOfKind(entity).split('/')], entity.keyFields)}`,
+      query: {
+        from: 'Start, an ISO instant; by default a day ago',
+        to: `End, an ISO instant, at most ${MAX_DAYS} days after from; by default now`,
+        ...PAGE_QUERY,
+      },
+      success: { status: 200, description: 'The versions, from the oldest' },
+      read: (context) => ({ key: readKey(entity, context), ...readSpan(context) }),
+    },
+  );
+}
+
+function readSpan({ query, engine }: RequestContext): { from: string; to: string } {
+  const now = engine.now();
+  const to = readAt(query, 'to') ?? isoInstant(now);
+  const from = readAt(query, 'from') ?? isoInstant(Date.parse(to) - DAY_MS);
+  if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
+  if (Date.parse(to) - Date.parse(from) > MAX_DAYS * DAY_MS)
+    throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
+  return { from: padTime(from), to: padTime(to) };
+}
+
+const Instant = z.iso.datetime({ offset: true });
+const Undelete = z.strictObject({
+  from: Instant.describe('Entities that were deleted from this instant'),
+  to: Instant.describe('to this one, exclusive'),
+  by: z.string().optional().describe('by this subject, the claim "sub" of its tokens; by default by anybody'),
+  dryRun: z.boolean().optional().describe('True to change nothing, and to list what would be undeleted'),
+});
+interface UndeleteInput extends PageOptions, z.infer<typeof Undelete> {}
+
+/** Creates the entities again that the audit log says were deleted in a span, unless they exist. */
+export function undeleteRoute(entity: Entity, operatorRole: string): Route {
+  const name = nameOfKind(entity);
+  const Result = z.object({
+    entity: z.string(),
+    key: z.record(z.string(), z.unknown()).optional(),
+    outcome: z.enum(['restored', 'exists', 'failed']),
+    problem: Problem.optional(),
+    lost: z.array(z.string()).describe('Fields that could not be had back').optional(),
+  });
+  return bindPage<UndeleteInput, { items: Undeleted[]; next: { row: string } | undefined }>(
+    {
+      name: `operations-undelete-${name.replace('/', '-')}`,
+      summary: `Create entities of ${entity.name} again that were deleted, as they were before; requires a role that may write every row too`,
+      kind: 'write',
+      entity,
+      roles: [operatorRole],
+      input: () => Undelete,
+      output: () => listOf(Result),
+      admit: (caller, _, view) => requireWholeWriter(view, entity, caller),
+      async run({ engine }, { from, to, by, dryRun = false, top, after }) {
+        const span = { from: Date.parse(from), to: Date.parse(to), limit: top ?? MAX_VERSIONS, after };
+        const { items, next } = await readChanges(engine, span);
+        const isWanted = (change: (typeof items)[number]): change is DeletedRow =>
+          change.operation === 'delete' &&
+          change.entity === entity.name &&
+          change.row !== undefined &&
+          (by === undefined || change.by === by);
+        const deletes = items.filter(isWanted);
+        return { items: await undelete(engine, asImported(entity), { deletes, isTrial: dryRun }), next };
+      },
+    },
+    {
+      method: 'POST',
+      path: `operations/undelete/${name}`,
+      query: PAGE_QUERY,
+      success: { status: 200, description: 'What became of each entity; repeat with the Link header, if there is one' },
+      async read(context) {
+        const given = parse(Undelete, await context.json());
+        if (Date.parse(given.from) < Date.parse(given.to)) return given;
+        throw new RowkeyError('invalid-input', '"to" must be after "from".', {
+          field: 'to',
+          accepted: 'a later instant',
+        });
+      },
+      present: ({ items }, context) => ({ items: items.map((item) => presentOne(item, context)) }),
+    },
+  );
+}
+
+function presentOne({ entity, key, outcome, lost }: Undeleted, { root, log }: RequestContext) {
+  const common = { entity: entity.name, ...(key ? { key } : {}), ...(lost.length > 0 ? { lost } : {}) };
+  if (!(outcome instanceof RowkeyError)) return { ...common, outcome: 'restored' };
+  const isThere = ['duplicate-key', 'etag-mismatch'].includes(outcome.code);
+  return { ...common, outcome: isThere ? 'exists' : 'failed', problem: reportProblem(outcome, root, log) };
+}
