@@ -5,7 +5,7 @@ import { unlessTableMissing } from '../engine/period-tables.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { placeOfBlob } from '../storage/blob-owner.ts';
 import { copyBlobs, deleteBlobs } from '../storage/copy-blobs.ts';
-import { type Copied, copyRows, deleteRows, type IsOwnRow, readLeft } from '../storage/copy-rows.ts';
+import { type Copied, copyRows, deleteRows, readLeft } from '../storage/copy-rows.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered } from '../storage/fence.ts';
 import { createTable, listTables } from '../storage/provision.ts';
@@ -13,7 +13,7 @@ import { type Address, trySubmit } from '../storage/rows.ts';
 import { indexIn, type Layers } from '../storage/slot-row.ts';
 import { placeOf, slotIndex } from '../storage/slots.ts';
 import type { Account, Storage } from '../storage/storage.ts';
-import { rememberedTables } from './model-record.ts';
+import { ownRowsIn, tablesIn } from './app-tables.ts';
 import type { MoveProgress } from './mover-hold.ts';
 import type { AppResources } from './resources.ts';
 
@@ -46,26 +46,6 @@ export interface Leg {
 
 const ROW_PASSES = 10;
 const CONCURRENCY = 8;
-
-/** The tables of the app in accounts. Also those of a model that was deployed since the mover began: nothing fences what was written before. */
-async function tablesIn({ storage, resources }: CopyWork, ...accounts: readonly Account[]): Promise<Set<string>> {
-  const tables = [...resources.tables, ...(await rememberedTables(storage)).tables];
-  const names = new Set([...tables, ...tables.map(withoutPeriod)]);
-  const lists = await Promise.all(accounts.map((account) => listTables(account, '')));
-  return new Set(lists.flat().filter((name) => names.has(name) || names.has(withoutPeriod(name))));
-}
-
-const withoutPeriod = (table: string) => table.replace(/\d+$/, '');
-
-/**
- * Which rows of a table are of the app. What clients write has no mark, and the mover may be of a release whose declaration does not tell its
- * keys: then each row is, so that no clean-up of another release deletes what was not copied.
- */
-async function ownRowsIn({ storage, resources }: CopyWork, table: string): Promise<IsOwnRow> {
-  const { clientTables, isOwnRow } = resources;
-  const isIn = (tables: readonly string[]) => tables.includes(table) || tables.includes(withoutPeriod(table));
-  return isIn(clientTables) || !isIn((await rememberedTables(storage)).clientTables) ? isOwnRow : () => true;
-}
 
 /** Returns which partitions of a table, and which blobs, are in the slots. */
 function membersOf({ slots, layers }: Pick<Leg, 'slots' | 'layers'>) {

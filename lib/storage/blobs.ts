@@ -73,6 +73,20 @@ export async function writeBlob(
   await ofAccount(account, upload(account));
 }
 
+/** Writes a blob of one account in one transaction, unless a blob of this name exists: then it returns false. */
+export async function createBlob(
+  account: Storage,
+  { container, name }: BlobAddress,
+  bytes: Uint8Array,
+  headers: BlobHeaders,
+): Promise<boolean> {
+  if (recordIfExplaining(() => ({ write: 'blob', container, does: 'create' }))) return true;
+  const client = account.container(container).getBlockBlobClient(name);
+  const options = { conditions: { ifNoneMatch: '*' }, blobHTTPHeaders: toHttpHeaders(headers) };
+  const created = client.upload(bytes, bytes.byteLength, options);
+  return (await unlessRefused(['exists', 'changed'], created, container)) !== undefined;
+}
+
 function toTier(tier: Tier | undefined): { readonly tier?: 'Cool' | 'Cold' } {
   return tier === undefined ? {} : { tier: tier === 'cool' ? 'Cool' : 'Cold' };
 }

@@ -2,7 +2,7 @@ import pMap from 'p-map';
 import { isOutcomeUnknown } from '../base/errors.ts';
 import { StorageConflict, storageCalls } from './errors.ts';
 import { FENCE_KEYS, isFenceRow, isLeftByFormerRelease } from './fence-rows.ts';
-import { type Address, literal, type Properties } from './row-query.ts';
+import { type Address, literal, type Properties, parseRows } from './row-query.ts';
 import { type Action, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, submit, transactionBytes } from './rows.ts';
 import { compareKeys } from './scan-accounts.ts';
 import { isOfAccount, isOfApp } from './slot-row.ts';
@@ -191,45 +191,7 @@ async function* readPages(account: Account, table: string, filter: string): Asyn
   const pages = client
     .listEntities({ queryOptions: filter ? { filter } : {}, onResponse })
     .byPage({ maxPageSize: PAGE_SIZE });
-  // The SDK would read 5.0, a Double, as 5, and write it as an Int32, which compares differently.
-  for await (const _ of storageCalls(pages, client.tableName)) yield* parseRows(body ?? '');
+  for await (const _ of storageCalls(pages, client.tableName))
+    for (const { partition, row, properties } of parseRows(body ?? ''))
+      yield { partition, row, properties, text: JSON.stringify([partition, row, properties]) };
 }
-
-type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
-
-function parseRows(body: string): StoredRow[] {
-  const reviver: Reviver = (_, value, { source }) =>
-    typeof value === 'number' && source !== undefined && !/^-?\d+$/.test(source)
-      ? { type: 'Double', value: source }
-      : value;
-  const { value: rows = [] } = JSON.parse(body, reviver as (key: string, value: unknown) => unknown) as {
-    value?: Record<string, unknown>[];
-  };
-  return rows.map(toStoredRow);
-}
-
-const ANNOTATION = '@odata.type';
-/** Properties of storage. A client may have stored names like those of the SDK, which differ in case, and which it cannot write. */
-const NOT_STORED = new Set([
-  'PartitionKey',
-  'RowKey',
-  'Timestamp',
-  'odata.etag',
-  'odata.type',
-  'odata.id',
-  'odata.editLink',
-]);
-
-function toStoredRow(sent: Record<string, unknown>): StoredRow {
-  const properties: Record<string, unknown> = {};
-  for (const name of Object.keys(sent).sort()) {
-    if (NOT_STORED.has(name) || name.endsWith(ANNOTATION)) continue;
-    const type = String(sent[name + ANNOTATION] ?? '').replace('Edm.', '');
-    const value = sent[name];
-    properties[name] = type && !isTyped(value) ? { type, value: type === 'Double' ? String(value) : value } : value;
-  }
-  const [partition, row] = [String(sent.PartitionKey), String(sent.RowKey)];
-  return { partition, row, properties, text: `${JSON.stringify([partition, row, properties])}\n` };
-}
-
-const isTyped = (value: unknown) => typeof value === 'object' && value !== null;

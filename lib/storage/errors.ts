@@ -72,6 +72,8 @@ const REASONS: Readonly<Record<string, Reason>> = {
   PopReceiptMismatch: 'changed',
   TableBeingDeleted: 'table-being-deleted',
   BlobAlreadyExists: 'exists',
+  // An immutable blob would be overwritten.
+  BlobImmutableDueToPolicy: 'exists',
   AppendPositionConditionNotMet: 'changed',
   BlobNotFound: 'missing',
   // Whoever uploads a blob chooses its tier. Nothing can read a blob in the archive tier.

@@ -61,6 +61,8 @@ export interface Query extends Pausing {
   readonly limit: number;
   readonly counted: string | undefined;
   readonly bound: ReadBound | undefined;
+  /** As in `TableScan`. */
+  readonly isTyped?: boolean | undefined;
   /** Rows that are left out do not count. An ambiguous row comes with all of its properties, and all rows that follow. */
   readonly keeps?: ((row: Row) => boolean) | undefined;
 }
@@ -71,12 +73,14 @@ const LEAST_KEPT = 100;
 /** Reads rows of one account. */
 export async function queryRows(
   storage: Storage,
-  { table, filter, select, limit, counted, bound, keeps, mayPause = false, resume }: Query,
+  { table, filter, select, limit, counted, bound, keeps, isTyped = false, mayPause = false, resume }: Query,
 ): Promise<RowPage> {
   recordIfExplaining(() => ({ read: 'rows', table, filter, ...(select ? { select } : {}) }));
   let sent: readonly SentRow[] = [];
-  const onResponse = ({ parsedBody }: { parsedBody?: { value?: readonly SentRow[] } }) => {
+  let body = '';
+  const onResponse = ({ parsedBody, bodyAsText }: Response) => {
     sent = parsedBody?.value ?? [];
+    body = bodyAsText ?? '';
   };
   const client = storage.table(table);
   // A caller that shares a bound among several reads has a fraction, which the service rejects.
@@ -97,7 +101,9 @@ export async function queryRows(
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
     const { value: page } = await storageCall(pages.next(), client.tableName);
-    const read = [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
+    const read = isTyped
+      ? parseRows(body).map((row) => ({ table, ...row }))
+      : [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
     if (keeps && projected && read.some(({ row }) => isAmbiguous(row))) {
       projected = undefined;
       continue;
@@ -122,11 +128,66 @@ export async function queryRows(
 
 /** Total length of the texts (characters) and binaries (bytes) in the properties. */
 export function textLength(properties: Properties): number {
-  return Object.values(properties).reduce<number>(
-    (sum, value) => sum + (typeof value === 'string' || value instanceof Uint8Array ? value.length : 0),
-    0,
-  );
+  return Object.values(properties).reduce<number>((sum, value) => sum + lengthOf(value), 0);
 }
+
+function lengthOf(value: unknown): number {
+  if (typeof value === 'string' || value instanceof Uint8Array) return value.length;
+  return isObject(value) ? lengthOf(value.value) : 0;
+}
+
+interface Response {
+  readonly parsedBody?: { readonly value?: readonly SentRow[] };
+  readonly bodyAsText?: string | null;
+}
+
+/**
+ * The rows in the body of a query, with the types of their properties and in the order of their names. The SDK would read 5.0, a Double, as 5, and
+ * write it as an Int32, which compares differently.
+ */
+export function parseRows(body: string): Omit<Row, 'table'>[] {
+  const reviver: Reviver = (_, value, { source }) =>
+    typeof value === 'number' && source !== undefined && !/^-?\d+$/.test(source)
+      ? { type: 'Double', value: source }
+      : value;
+  const { value: rows = [] } = JSON.parse(body || '{}', reviver as (key: string, value: unknown) => unknown) as {
+    value?: Record<string, unknown>[];
+  };
+  return rows.map((sent) => ({
+    partition: String(sent.PartitionKey),
+    row: String(sent.RowKey),
+    etag: String(sent['odata.etag']),
+    properties: toTypedProperties(sent),
+  }));
+}
+
+type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
+
+const ANNOTATION = '@odata.type';
+/** Properties of storage. A client may have stored names like those of the SDK, which differ in case, and which it cannot write. */
+const NOT_STORED = new Set([
+  'PartitionKey',
+  'RowKey',
+  'Timestamp',
+  'odata.etag',
+  'odata.type',
+  'odata.id',
+  'odata.editLink',
+]);
+
+function toTypedProperties(sent: Record<string, unknown>): Properties {
+  const properties: Record<string, unknown> = {};
+  for (const name of Object.keys(sent).sort()) {
+    if (NOT_STORED.has(name) || name.endsWith(ANNOTATION)) continue;
+    const type = String(sent[name + ANNOTATION] ?? '').replace('Edm.', '');
+    const value = sent[name];
+    properties[name] = type && !isObject(value) ? { type, value: type === 'Double' ? String(value) : value } : value;
+  }
+  return properties;
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null;
 
 /** Takes keys and ETag as the service sent them: a client may have stored a property named `rowKey` or `etag`. */
 function toRow(table: string, entity: Properties, sent: SentRow | undefined): Row {

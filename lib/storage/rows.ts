@@ -138,7 +138,7 @@ export async function scanTable(storage: Storage, scan: TableScan): Promise<RowP
 }
 
 function toQuery(scan: TableScan): Query {
-  const { table, after, beforePartition, rowKeys, select, limit, counted, bound, mayPause, resume } = scan;
+  const { table, after, beforePartition, rowKeys, select, limit, counted, bound, isTyped, mayPause, resume } = scan;
   const conditions = rowConditions(scan, MAX_COMPARISONS - SCAN_COMPARISONS);
   // A row type takes a comparison as well, and cannot be left out.
   const hasRoom = [scan.type ?? []].flat().length <= MAX_COMPARISONS - SCAN_COMPARISONS;
@@ -152,7 +152,7 @@ function toQuery(scan: TableScan): Query {
     conditions.push(`PartitionKey ge ${partition} and (PartitionKey gt ${partition} or RowKey gt ${row})`);
   }
   const filter = conditions.join(' and ');
-  return { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
+  return { table, filter, select: select && projection(select), limit, counted, bound, isTyped, mayPause, resume };
 }
 
 /** The most comparisons of a scan's bounds. */
@@ -167,7 +167,11 @@ export interface TableScan extends RowFilter, Pausing {
   /** In each partition, only rows from `from` and before `before`, unless the filter has no room for these comparisons. */
   readonly rowKeys?: { readonly from: string; readonly before: string | undefined };
   readonly limit: number;
+  /** The most rows of each account, by default `limit`: a page of several accounts then has as many rows as a transaction of each returns. */
+  readonly limitOfAccount?: number | undefined;
   readonly bound?: ReadBound | undefined;
+  /** True for properties as storage has them: text, Booleans and Int32 as they are, and others as `{ type, value }`. */
+  readonly isTyped?: boolean | undefined;
 }
 
 /** At least the length of a transaction as the SDK sends it. */

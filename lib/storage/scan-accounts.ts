@@ -12,6 +12,7 @@ interface Place {
 
 interface Scan extends Partial<Pick<Query, 'counted' | 'bound' | 'resume'>> {
   readonly limit: number;
+  readonly limitOfAccount?: number | undefined;
   readonly after?: Place | undefined;
 }
 
@@ -35,7 +36,8 @@ export async function scanAccounts<Wanted extends Scan>(
 ): Promise<RowPage> {
   const paused = scan.resume === undefined ? undefined : Resume.parse(JSON.parse(scan.resume));
   const after = paused ? paused.after : scan.after;
-  const query = toQuery({ ...scan, after });
+  const { limitOfAccount = scan.limit } = scan;
+  const query = { ...toQuery({ ...scan, after }), limit: limitOfAccount };
   const shared = await readShares(accounts, async ({ account, owns, etag, isWhole }) => {
     const at = paused?.tokens[account.name];
     const resume = isWhole && at?.slots === etag ? at.token : undefined;

@@ -1,4 +1,7 @@
 import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
+import { createJournal, tablesInBackup } from '../../lib/operations/backup/journal.ts';
+import { readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
+import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
@@ -79,4 +82,13 @@ export const operationsCheck = {
   readChanges,
   readQueueStates,
   verifyPage,
+} as const;
+
+/** Backups (lib/operations/backup). */
+export const operationsBackup = {
+  createJournal,
+  readManifests,
+  readState,
+  tablesInBackup,
+  takeSnapshot,
 } as const;

@@ -8,6 +8,7 @@ import { DAY_MS, isoInstant } from '../../base/time.ts';
  * - `journal/yyyy/MM/dd/HH00/nnnnnn.ndjson`: transactions in the order of their appends, by the hour of their time. A line may be there twice.
  * - `parts/{table}/{day}-{hash}.ndjson.gz`: rows of a snapshot in the order of their keys. A part that did not change belongs to several snapshots.
  * - `manifests/{id}.json`: which parts a snapshot has. Written last; the id begins with its time.
+ * - `progress/{id}/nnnnnn.json`: how far a snapshot is that is not complete yet. Only the next run reads it.
  * - `blobs/{day}/{container}/{name}`: copies of blobs, whose bytes never change. All are copied again when the retention has passed since the day.
  */
 
@@ -15,6 +16,7 @@ export const JOURNAL = 'journal';
 export const PARTS = 'parts';
 export const MANIFESTS = 'manifests';
 export const BLOBS = 'blobs';
+export const PROGRESS = 'progress';
 
 /** The name of the manifest of a snapshot. */
 export const manifestName = (id: string) => `${MANIFESTS}/${id}.json`;
@@ -59,7 +61,7 @@ export const SnapshotLine = z.object({
 export type SnapshotLine = z.infer<typeof SnapshotLine>;
 
 /** The parts of a table are in the order of keys; `first` is the first key of each, `sha256` of its bytes as they are stored. */
-const Part = z.object({
+export const Part = z.object({
   name: z.string(),
   /** When it was written. */
   at: z.string(),
@@ -68,6 +70,8 @@ const Part = z.object({
   sha256: z.string(),
   first: z.object({ partition: z.string(), row: z.string() }),
 });
+
+export type Part = z.infer<typeof Part>;
 
 export const Manifest = z.object({
   format: z.literal('rowkey-backup'),
