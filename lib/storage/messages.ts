@@ -1,6 +1,7 @@
 import type { QueueClient } from '@azure/storage-queue';
 import { ofAccount, storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
+import { settleAppends } from './row-journal.ts';
 import { accountOfQueue, type Storage } from './storage.ts';
 
 /** A sent message, which its sender may hide for longer or delete. */
@@ -96,9 +97,10 @@ export async function receiveMessages(
   });
 }
 
-/** Deletes a message, unless another receiver has it. */
+/** Deletes a message, unless another receiver has it. A backup has first what was changed for it: else nobody would look again. */
 export async function deleteMessage(storage: Storage, { queue, id, popReceipt }: SentMessage): Promise<void> {
   if (recordIfExplaining(() => ({ write: 'message', queue, does: 'delete' }))) return;
+  await settleAppends();
   const deletion = unlessRefused(GONE, storage.queue(queue).deleteMessage(id, popReceipt), queue);
   await ofAccount(accountOfQueue(storage, queue), deletion);
 }

@@ -6,9 +6,9 @@ import { keptFor } from '../base/once.ts';
  * What transactions did to rows, for the journal of a backup. The timestamp that storage gives a version of a row is in its ETag, and
  * orders the versions of a row.
  *
- * A delete has none. Its time is never later than the delete was, so that a row which is created next is after it, and never before the version
- * that it deleted: that of the other rows of its transaction; without any, the greatest of when its request was sent, by the clock of storage as
- * far as it is known, and of the instant after the version that its ETag names.
+ * A delete has none. Its row has the time of the other rows of its transaction; without any, the instant after the version that its ETag names. So
+ * it is after the version that it deleted, and before a row that is created next, whatever clocks show. Which cuts a transaction counts in is
+ * decided by the time of its line, for which a clock is good enough. test/model/backup.ts has what goes wrong otherwise.
  */
 
 /** In the account of the backup; and in those of the app, for lines that wait for that account. */
@@ -19,8 +19,8 @@ type Properties = Readonly<Record<string, unknown>>;
 /** A row after a transaction. `time` is an instant with seven digits, as storage has it. */
 export type JournalRow = { readonly row: string; readonly time: string } & (
   | { readonly properties: Properties }
-  /** Merged into the version before. */
-  | { readonly merge: Properties }
+  /** Merged into the version before; with `isUpsert`, also if there is none. */
+  | { readonly merge: Properties; readonly isUpsert?: true | undefined }
   | { readonly deleted: true }
 );
 
@@ -109,19 +109,53 @@ export async function journalRows(
   const times = actions.map(({ row }) => timeOf(etags.get(row)));
   const written = greatest(times);
   if (attempt && written !== '') aheadOf(journal).set(attempt.account, Date.parse(written) - attempt.receivedAt);
-  const ofDeletes = greatest([
-    written,
-    ...(written === '' ? [earliestTime(journal, attempt)] : []),
-    ...actions.map((action) => (action.kind === 'delete' ? timeAfter(timeOf(action.etag)) : undefined)),
-  ]);
+  const sent = earliestTime(journal, attempt) ?? '';
+  const ofDeletes =
+    written ||
+    greatest(actions.map(({ kind, etag }) => (kind === 'delete' ? timeAfter(timeOf(etag)) : undefined))) ||
+    sent;
   const rows = actions.map((action, index): JournalRow => {
     const { kind, row } = action;
     if (kind === 'delete') return { row, time: ofDeletes, deleted: true };
     const properties = toTyped(action.properties ?? {});
     const time = times[index] ?? ofDeletes;
-    return kind === 'merge' || kind === 'upsert-merge' ? { row, time, merge: properties } : { row, time, properties };
+    if (kind === 'merge') return { row, time, merge: properties };
+    return kind === 'upsert-merge' ? { row, time, merge: properties, isUpsert: true } : { row, time, properties };
   });
-  await deferred(journal.append({ time: greatest(rows.map(({ time }) => time)), table, partition, rows }));
+  // A transaction that only deletes has no time of its own, and counts from when it was sent.
+  const time = greatest([...rows.map((row) => row.time), written === '' ? sent : undefined]);
+  await deferred(journal.append({ time, table, partition, rows }));
+}
+
+/** Adds a row as it is stored: the change that left it so may have ended without its line. */
+export async function journalSeen(
+  journal: RowJournal | undefined,
+  { table, partition, row, etag, properties }: Omit<Executed, 'actions'> & SeenRow,
+): Promise<void> {
+  const time = timeOf(etag);
+  if (!journal?.hasTable(table, partition) || time === undefined) return;
+  const rows = [{ row, time, properties: toTyped(properties) }];
+  await deferred(journal.append({ time, table, partition, rows }));
+}
+
+/** More than the clocks of the servers of storage differ, in milliseconds. */
+const CLOCKS_MS = 10_000;
+
+/** Adds that a row was absent when it was read at a time, in milliseconds. */
+export async function journalAbsent(
+  journal: RowJournal | undefined,
+  { table, partition, row }: Omit<Executed, 'actions'> & Pick<SeenRow, 'row'>,
+  readAt: number,
+): Promise<void> {
+  const time = toTime(readAt - CLOCKS_MS);
+  if (!journal?.hasTable(table, partition) || time === undefined) return;
+  await deferred(journal.append({ time, table, partition, rows: [{ row, time, deleted: true }] }));
+}
+
+interface SeenRow {
+  readonly row: string;
+  readonly etag: string;
+  readonly properties: Properties;
 }
 
 /** Adds the drop of a table. */
@@ -135,6 +169,11 @@ export async function journalDrop(
 }
 
 const appends = new AsyncLocalStorage<Promise<void>[]>();
+
+/** Waits for what the work has appended so far: before it gives up what another process would continue from. */
+export async function settleAppends(): Promise<void> {
+  await Promise.all(appends.getStore() ?? []);
+}
 
 /** Runs work that waits for the appends of all its transactions at its end, not after each. Throws as the work does, or an append. */
 export async function withDeferredAppends<Result>(work: () => Promise<Result>): Promise<Result> {

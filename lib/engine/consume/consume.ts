@@ -3,16 +3,21 @@ import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
 import { framesOf } from '../../base/app-mistake.ts';
+import { FURTHER_ROW } from '../../base/engine-names.ts';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { isDeeperThan, jsonText } from '../../base/json-text.ts';
 import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, formerOf, withArchives } from '../../define/declaration/entity.ts';
+import { rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { kindOf } from '../../storage/errors.ts';
+import { journalAbsent, journalSeen } from '../../storage/row-journal.ts';
+import { readRange } from '../../storage/rows.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { unlessTableMissing } from '../period-tables.ts';
 import {
   type HeldWork,
   type History,
@@ -110,6 +115,7 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     });
     const hold = await take();
     if (!hold) return;
+    for (const { intent, items } of checked) await journalNamed(engine, intent.table, items);
     for (const { intent, entity, items } of checked) {
       for (const part of await byKey(engine, findEntity(entities, intent.entity), { entity, items }))
         await reconcile(engine, part.entity, { ...intent, items: part.items }, { hold });
@@ -187,6 +193,27 @@ async function continueFanOut(
   } else if (!isLastPass) {
     const delaySeconds = engine.timing.hideIntentForSeconds;
     await sendWork(engine, part, { ...rest, fanOut: { sources, isLastPass: true } }, { delaySeconds });
+  }
+}
+
+/**
+ * Adds the entities that an intent names to the journal of a backup, as they are stored: the writer may have died before it did. One transaction for
+ * each, and none without a backup.
+ */
+async function journalNamed({ storage }: Engine, table: string, items: readonly IntentItem[]): Promise<void> {
+  const { journal } = storage;
+  if (!journal) return;
+  for (const { partition, row: from } of items) {
+    const further = rangeOfPrefix(from + FURTHER_ROW);
+    const found = await unlessTableMissing(readRange(storage, { table, partition, from, before: further.before }), {
+      rows: [],
+      more: false,
+    });
+    for (const row of found.rows)
+      if (row.row === from || row.row.startsWith(from + FURTHER_ROW)) await journalSeen(journal, row);
+    const time = storage.clock.earliestTime();
+    if (time !== undefined && !found.rows.some(({ row }) => row === from))
+      await journalAbsent(journal, { table, partition, row: from }, time);
   }
 }
 

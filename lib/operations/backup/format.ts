@@ -34,7 +34,7 @@ const Properties = z.record(z.string(), z.unknown());
 
 const RowLine = z.union([
   z.object({ row: z.string(), time: z.string(), properties: Properties }),
-  z.object({ row: z.string(), time: z.string(), merge: Properties }),
+  z.object({ row: z.string(), time: z.string(), merge: Properties, isUpsert: z.literal(true).optional() }),
   z.object({ row: z.string(), time: z.string(), deleted: z.literal(true) }),
 ]);
 

@@ -11,6 +11,7 @@ import type { Manifest, SnapshotLine } from './format.ts';
 import { openRows } from './past.ts';
 import {
   type BackupSource,
+  compareVersions,
   foldRow,
   type RowState,
   readJournal,
@@ -126,25 +127,29 @@ export async function instantsBefore(
   const times = deletes.map(({ at }) => Date.parse(at));
   const from = toTime(Math.min(...times) - RECORDED_WITHIN_MS) ?? '';
   const to = toTime(Math.max(...times) + HOUR_MS) ?? '';
-  /** By row, the delete that is nearest to its record. */
-  const deletedAt = new Map<string, string>();
+  const found = new Map<string, { readonly version: JournalRow; readonly lineTime: string }[]>();
   const recorded = new Map(deletes.map((record) => [nameOf(record), padTime(record.at)]));
-  const distance = (one: string, other: string) => Math.abs(Date.parse(one) - Date.parse(other));
   for await (const line of readJournal(source, { from, to })) {
     if ('dropped' in line) continue;
     for (const version of line.rows) {
       const name = nameOf({ ...line, row: version.row });
-      const at = recorded.get(name);
-      if (at === undefined || !isDeleted(version)) continue;
-      const known = deletedAt.get(name);
-      if (known === undefined || distance(line.time, at) < distance(known, at)) deletedAt.set(name, line.time);
+      if (recorded.has(name)) found.set(name, [...(found.get(name) ?? []), { version, lineTime: line.time }]);
     }
   }
   const before = new Map<string, string>();
   for (const record of deletes) {
     const name = nameOf(record);
-    const time = deletedAt.get(name);
-    const instant = time === undefined ? (recorded.get(name) ?? '') : timeBefore(time);
+    const at = recorded.get(name) ?? '';
+    const distance = (time: string) => Math.abs(Date.parse(time) - Date.parse(at));
+    const sorted = (found.get(name) ?? []).toSorted((one, other) => compareVersions(one.version, other.version));
+    // A tombstone goes in a transaction of its own, before which there was no entity any more.
+    const ends = sorted.filter(
+      ({ version }, index) =>
+        isDeleted(version) &&
+        !(index > 0 && sorted.slice(index - 1, index).some((former) => isDeleted(former.version))),
+    );
+    const [nearest] = ends.map(({ lineTime }) => lineTime).sort((one, other) => distance(one) - distance(other));
+    const instant = nearest === undefined ? at : timeBefore(nearest);
     const known = before.get(record.partition);
     if (known === undefined || instant < known) before.set(record.partition, instant);
   }

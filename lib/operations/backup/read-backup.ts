@@ -20,10 +20,14 @@ import { JOURNAL, JournalLine, MANIFESTS, Manifest, type SnapshotLine } from './
  * began, in the order of the times that storage gave the versions.
  */
 
-/** Where a backup is. With `storage`, the accounts of the app are read too, where lines wait if the account of the backup was away. */
-export interface BackupSource {
+/** Where the rows of a backup are. With `storage`, the accounts of the app are read too, where lines wait if the account of the backup was away. */
+export interface RowSource {
   readonly backup: Storage;
   readonly storage?: Storage | undefined;
+}
+
+/** Where a backup is. */
+export interface BackupSource extends RowSource {
   /** The retention. */
   readonly days: number;
 }
@@ -40,7 +44,7 @@ export interface RowState extends SnapshotLine {
 }
 
 /** The manifests of all complete snapshots, the newest first. Reads one blob for each that is taken. */
-export async function* readManifests({ backup }: BackupSource): AsyncGenerator<Manifest> {
+export async function* readManifests({ backup }: RowSource): AsyncGenerator<Manifest> {
   const names = await listBlobs(backup, { container: BACKUP_CONTAINER, prefix: `${MANIFESTS}/` });
   for (const name of names.reverse()) {
     const bytes = await readBlob(backup, { container: BACKUP_CONTAINER, name });
@@ -49,7 +53,7 @@ export async function* readManifests({ backup }: BackupSource): AsyncGenerator<M
 }
 
 /** The snapshot from which the state at an instant follows. Throws `not-found` if the backup begins later. */
-export async function snapshotFor(source: BackupSource, at: string): Promise<Manifest> {
+export async function snapshotFor(source: RowSource, at: string): Promise<Manifest> {
   let oldest: Manifest | undefined;
   for await (const manifest of readManifests(source)) {
     if (manifest.finishedAt <= at) return manifest;
@@ -61,7 +65,7 @@ export async function snapshotFor(source: BackupSource, at: string): Promise<Man
 
 /** The lines of the journal with times from one instant to another, both inclusive. Each once, in the order of their hours. */
 export async function* readJournal(
-  source: BackupSource,
+  source: RowSource,
   { from, to }: { readonly from: string; readonly to: string },
 ): AsyncGenerator<JournalLine> {
   for (const hour of hoursBetween(from, to)) {
@@ -81,7 +85,7 @@ export async function* readJournal(
 }
 
 /** The rows of the app as they were at an instant, in the order of tables and keys. Throws `not-found` if the backup begins later. */
-export const readState = inPattern('backup', async (source: BackupSource, at: string, wanted: WantedRows = {}) => {
+export const readState = inPattern('backup', async (source: RowSource, at: string, wanted: WantedRows = {}) => {
   const manifest = await snapshotFor(source, at);
   const changes = await foldJournal(source, { from: manifest.begunAt, to: at }, wanted);
   const tables = new Set([...Object.keys(manifest.tables), ...changes.keys()]);
@@ -95,7 +99,7 @@ interface Merge {
   readonly tables: readonly string[];
 }
 
-async function* mergeTables(source: BackupSource, { manifest, changes, wanted, tables }: Merge) {
+async function* mergeTables(source: RowSource, { manifest, changes, wanted, tables }: Merge) {
   for (const table of tables) {
     if (wanted.table !== undefined && table !== wanted.table) continue;
     const { rows, droppedAt }: TableChanges = changes.get(table) ?? { rows: new Map() };
@@ -131,7 +135,7 @@ interface TableChanges {
 
 /** The versions in the journal from which the last state of each row follows. */
 async function foldJournal(
-  source: BackupSource,
+  source: RowSource,
   span: { readonly from: string; readonly to: string },
   wanted: WantedRows,
 ): Promise<ReadonlyMap<string, TableChanges>> {
@@ -185,15 +189,16 @@ export function foldRow(
     const { time } = version;
     if (stored && time <= stored.time) continue;
     if ('deleted' in version) state = undefined;
-    else if ('merge' in version) state = { time, properties: { ...state?.properties, ...version.merge } };
-    else state = { time, properties: version.properties };
+    else if (!('merge' in version)) state = { time, properties: version.properties };
+    // A row that the backup has not seen: half of it would never have been stored.
+    else if (state || version.isUpsert) state = { time, properties: { ...state?.properties, ...version.merge } };
   }
   return state && (droppedAt === undefined || state.time > droppedAt) ? state : undefined;
 }
 
 /** The rows of a table in a snapshot, in the order of their keys. Reads only the parts that may have what is wanted. */
 export async function* readSnapshotTable(
-  { backup }: BackupSource,
+  { backup }: RowSource,
   { tables }: Manifest,
   { table, partition, row }: WantedRows & { readonly table: string },
 ): AsyncGenerator<SnapshotLine> {
