@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import {
   type BlobHTTPHeaders,
@@ -234,7 +235,12 @@ export function listContainer(storage: Storage, container: string, prefix = ''):
   return listInAccounts(storage, container, (account) => listContainerOf(account, container, prefix));
 }
 
-async function* listContainerOf(account: Storage, container: string, prefix: string): AsyncGenerator<ListedBlob> {
+/** Lists the blobs of a container of one account. */
+export async function* listContainerOf(
+  account: Storage,
+  container: string,
+  prefix: string,
+): AsyncGenerator<ListedBlob> {
   recordIfExplaining(() => ({ read: 'blobs', container, prefix }));
   const pages = account.container(container).listBlobsFlat({ includeMetadata: true, prefix }).byPage();
   for await (const { segment } of storageCalls(pages, container))
@@ -446,3 +452,74 @@ export async function copyBlob(
   });
   return copied !== undefined;
 }
+
+/** Storage copies no more at once: https://learn.microsoft.com/rest/api/storageservices/copy-blob-from-url */
+const MAX_COPY_BYTES = 256 * 1_048_576;
+/** A blob of so many bytes is written in one transaction. */
+const MAX_PUT_BYTES = 8 * 1_048_576;
+const BLOCKS_AT_ONCE = 2;
+
+/**
+ * Copies a blob to an account that may be of another owner, with its headers and metadata, unless the name exists there. By storage itself if it
+ * may; else the bytes pass through this process. Returns false if the source does not exist.
+ */
+export async function copyToAccount(
+  from: Storage,
+  to: Storage,
+  { source, target, length, isAppendBlob }: CopyToAccount,
+): Promise<boolean> {
+  const client = to.container(target.container).getBlockBlobClient(target.name);
+  const conditions = { ifNoneMatch: '*' };
+  let isRefused = false;
+  if (!isAppendBlob && length <= MAX_COPY_BYTES && !refusing.has(from)) {
+    const now = Date.now();
+    const validity = { startsAt: new Date(now - SOURCE_VALID_MS), expiresAt: new Date(now + SOURCE_VALID_MS) };
+    const url = await signUrlIn(from, source, { permissions: READ_PERMISSIONS, ...validity });
+    try {
+      await storageCall(client.syncCopyFromURL(url, { conditions }), target.container);
+      return true;
+    } catch (error) {
+      if (error instanceof StorageConflict) return error.reason !== 'missing';
+      // A firewall of the account may let the app read, but not the other account.
+      isRefused = true;
+    }
+  }
+  const blob = from.container(source.container).getBlobClient(source.name);
+  const found = await unlessRefused(
+    ['missing'],
+    blob.download(0, undefined, { maxRetryRequests: STREAM_RETRIES }),
+    source.container,
+  );
+  if (!found?.readableStreamBody) return false;
+  const { contentType, contentEncoding, contentDisposition, cacheControl, metadata = {} } = found;
+  const options = {
+    conditions,
+    metadata,
+    blobHTTPHeaders: {
+      ...(contentType && { blobContentType: contentType }),
+      ...(contentEncoding && { blobContentEncoding: contentEncoding }),
+      ...(contentDisposition && { blobContentDisposition: contentDisposition }),
+      ...(cacheControl && { blobCacheControl: cacheControl }),
+    },
+  };
+  const upload = async () => {
+    const stream = found.readableStreamBody as Readable;
+    if (length > MAX_PUT_BYTES) return client.uploadStream(stream, MAX_PUT_BYTES, BLOCKS_AT_ONCE, options);
+    const bytes = await buffer(stream);
+    return client.upload(bytes, bytes.byteLength, options);
+  };
+  await unlessRefused(['exists', 'changed'], upload(), target.container);
+  if (isRefused) refusing.add(from);
+  return true;
+}
+
+interface CopyToAccount {
+  readonly source: BlobAddress;
+  readonly target: BlobAddress;
+  /** In bytes. */
+  readonly length: number;
+  readonly isAppendBlob: boolean;
+}
+
+/** Accounts from which storage may not copy to others. */
+const refusing = new WeakSet<Storage>();

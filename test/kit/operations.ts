@@ -1,6 +1,7 @@
 import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
+import { carryLines, copyToBackup } from '../../lib/operations/backup/blobs.ts';
 import { createJournal, tablesInBackup } from '../../lib/operations/backup/journal.ts';
-import { readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
+import { readJournal, readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
@@ -86,7 +87,10 @@ export const operationsCheck = {
 
 /** Backups (lib/operations/backup). */
 export const operationsBackup = {
+  carryLines,
+  copyToBackup,
   createJournal,
+  readJournal,
   readManifests,
   readState,
   tablesInBackup,

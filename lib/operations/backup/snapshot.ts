@@ -18,6 +18,7 @@ import { accountsOf, type Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import { type AppTables, ownRowsIn, tablesIn } from '../app-tables.ts';
 import { resourcesOf } from '../resources.ts';
+import { type BlobsReport, copyToBackup } from './blobs.ts';
 import { type Manifest, manifestName, PARTS, Part, PROGRESS } from './format.ts';
 import { tablesInBackup } from './journal.ts';
 import { readManifests } from './read-backup.ts';
@@ -59,6 +60,7 @@ export interface SnapshotReport {
   /** Of all parts, compressed, and of those that this run has stored. */
   readonly bytes: { readonly total: number; readonly written: number };
   /** Set if the snapshot is complete. */
+  readonly copies?: BlobsReport | undefined;
   readonly finishedAt?: string | undefined;
 }
 
@@ -124,8 +126,10 @@ export const takeSnapshot = inPattern(
     const isComplete = tables.every((table) => state.tables[table]?.isComplete);
     if (!isComplete) {
       await run.save();
-      return { ...run.report(), isComplete };
+      return { ...run.report(), isComplete, copies: undefined };
     }
+    // A blob to which a row of the snapshot refers is kept for a day after that.
+    const copies = await copyToBackup(engine, entities, { days: options.days, until });
     const finishedAt = run.finishedAt();
     const manifest: Manifest = {
       format: 'rowkey-backup',
@@ -134,13 +138,13 @@ export const takeSnapshot = inPattern(
       begunAt: state.begunAt,
       finishedAt,
       tables: Object.fromEntries(tables.map((table) => [table, tableOf(state, table)])),
-      blobs: {},
+      blobs: copies.blobs,
       entities: Object.fromEntries(entities.map(({ name, table, version }) => [name, { table, version }])),
     };
     const address = { container: BACKUP_CONTAINER, name: manifestName(state.id) };
     // Another run may have completed the same snapshot.
     await createBlob(backup, address, Buffer.from(jsonText(manifest)), { type: 'application/json' });
-    return { ...run.report(), isComplete, finishedAt };
+    return { ...run.report(), isComplete, copies, finishedAt };
   },
 );
 

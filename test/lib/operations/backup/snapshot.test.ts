@@ -17,7 +17,7 @@ import {
   storageTables,
 } from '../../../kit/storage.ts';
 import { TABLE } from '../../storage/several-accounts.ts';
-import { put, quick, storageToMove } from '../storage-to-move.ts';
+import { blobIn, put, quick, storageToMove } from '../storage-to-move.ts';
 
 const { thing } = deploy(
   defineEntity('thing', {
@@ -41,7 +41,7 @@ async function openBackup(given?: Storage) {
   const backup = open(backupMemory, 'backup');
   const storage: Storage = { ...(given ?? open(memory)), backup };
   const tables = [TABLE, 'thingsbyname', 'operations', 'system', 'poison'];
-  await storageTables.provision(storage, { tables, queues: [], containers: [] });
+  await storageTables.provision(storage, { tables, queues: [], containers: ['large', 'audit'] });
   const clock = { now: Date.now() };
   const process = (other: Partial<Storage> = {}) =>
     engineCore.createEngine({ ...storage, ...other }, { now: () => clock.now });
@@ -95,6 +95,8 @@ test('has the values of each type as they are stored, in the order of keys, with
     ['a', 'z'],
   ] as const)
     await table.createEntity({ partitionKey, rowKey, EntityType: 'thing' });
+  const blob = { container: 'large', name: blobIn('07a', 1) };
+  await storageBlobs.writeBlob(storage, blob, Buffer.from('abc'), { type: 'text/plain' });
   await snapshot();
   const rows = await rowsAt();
   expect(rows.map(({ partition, row }) => partition + row)).toEqual(['az', 'bZ', 'bä']);
@@ -106,7 +108,9 @@ test('has the values of each type as they are stored, in the order of keys, with
     time,
     properties: { ...properties, Whole: { type: 'Double', value: '5.0' }, Double: { type: 'Double', value: '0.1' } },
   });
-  const [part] = (await manifest()).tables[TABLE]?.parts ?? [];
+  const { tables, blobs } = await manifest();
+  expect(blobs).toEqual({ large: { count: 1, bytes: 3 }, audit: { count: 0, bytes: 0 } });
+  const [part] = tables[TABLE]?.parts ?? [];
   const bytes = await storageBlobs.readBlob(backup, { container: 'backup', name: part?.name ?? '' });
   expect(bytes?.length).toBe(part?.bytes);
   expect(
