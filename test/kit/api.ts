@@ -1,4 +1,7 @@
+import { getEntity } from '../../lib/api/get.ts';
 import { listMine } from '../../lib/api/mine.ts';
+import { perform } from '../../lib/api/operation.ts';
+import { listRange } from '../../lib/api/reads.ts';
 import { WhyQuestion } from '../../lib/api/why.ts';
 import { batch, patch } from '../../lib/api/writes.ts';
 import { openSession } from '../../lib/client/sign-in.ts';
@@ -16,11 +19,14 @@ export const apiCalls = {
   batch,
   createExecute,
   createStore,
+  getEntity,
   listMine,
+  listRange,
   inPattern,
   nameRequest,
   openSession,
   patch,
+  perform,
   traceInvocation,
 } as const;
 

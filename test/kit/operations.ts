@@ -1,8 +1,11 @@
 import { createAuditLog, readChanges } from '../../lib/operations/audit-log.ts';
 import { carryLines, copyToBackup } from '../../lib/operations/backup/blobs.ts';
+import { manifestName } from '../../lib/operations/backup/format.ts';
+import { readVersions } from '../../lib/operations/backup/history.ts';
 import { createJournal, tablesInBackup } from '../../lib/operations/backup/journal.ts';
 import { readJournal, readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
+import { undelete } from '../../lib/operations/backup/undelete.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
@@ -90,9 +93,12 @@ export const operationsBackup = {
   carryLines,
   copyToBackup,
   createJournal,
+  manifestName,
   readJournal,
   readManifests,
   readState,
+  readVersions,
   tablesInBackup,
   takeSnapshot,
+  undelete,
 } as const;

@@ -323,7 +323,7 @@ function isFull({ last, lines, length }: OpenPart): boolean {
 }
 
 const deflate = promisify(gzip);
-/** Of the header of gzip: the system on which it was made. */
+/** Where the header of gzip names the system on which it was made. */
 const SYSTEM_AT = 9;
 const UNKNOWN_SYSTEM = 255;
 

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { getEntity } from '../../../../lib/api/get.ts';
 import {
   defineEntity,
   defineModel,
@@ -8,12 +7,10 @@ import {
   intraPartitionIndex,
 } from '../../../../lib/define.ts';
 import { createRowkey } from '../../../../lib/index.ts';
-import { manifestName } from '../../../../lib/operations/backup/format.ts';
-import { tablesInBackup } from '../../../../lib/operations/backup/journal.ts';
-import { readState } from '../../../../lib/operations/backup/read-backup.ts';
-import { BACKUP_CONTAINER, timeOf, toTime } from '../../../../lib/storage/row-journal.ts';
 import { createMemoryStorage } from '../../../../lib/testing/index.ts';
-import { storageBlobs, storageRows, storageTables } from '../../../kit/storage.ts';
+import { apiCalls } from '../../../kit/api.ts';
+import { operationsBackup } from '../../../kit/operations.ts';
+import { storageBlobs, storageJournal, storageRows, storageTables } from '../../../kit/storage.ts';
 import { log } from '../../../silent-log.ts';
 
 const personId = z.string().regex(/^\d$/);
@@ -87,16 +84,16 @@ export type BackedUp = Awaited<ReturnType<typeof openBackedUp>>;
 
 /** As a snapshot of an app that has stored nothing. */
 export async function writeEmptySnapshot({ source }: BackedUp): Promise<void> {
-  const at = toTime(Date.now() - 60_000) ?? '';
+  const at = storageJournal.toTime(Date.now() - 60_000) ?? '';
   const manifest = { format: 'rowkey-backup', formatVersion: 1, id: at, begunAt: at, finishedAt: at };
   const text = JSON.stringify({ ...manifest, tables: {}, blobs: {}, entities: {} });
-  const address = { container: BACKUP_CONTAINER, name: manifestName(at) };
+  const address = { container: storageJournal.BACKUP_CONTAINER, name: operationsBackup.manifestName(at) };
   await storageBlobs.writeBlob(source.backup, address, Buffer.from(text), { type: 'application/json' });
 }
 
 /** All rows of the tables that a backup has, as storage has them. */
 export async function storedRows({ storage }: BackedUp) {
-  const hasTable = tablesInBackup(model.list);
+  const hasTable = operationsBackup.tablesInBackup(model.list);
   const tables = (await storageTables.listTables(storage, '')).filter((table) => hasTable(table));
   const found = tables.map(async (table) => {
     const { rows } = await storageRows.scanTable(storage, { table, limit: Number.POSITIVE_INFINITY });
@@ -104,7 +101,7 @@ export async function storedRows({ storage }: BackedUp) {
       table,
       partition,
       row,
-      time: timeOf(etag),
+      time: storageJournal.timeOf(etag),
       properties,
     }));
   });
@@ -113,7 +110,7 @@ export async function storedRows({ storage }: BackedUp) {
 
 /** The rows that the backup has at an instant, with numbers as the SDK reads them. */
 export async function restoredRows({ source }: BackedUp, at: string) {
-  const { rows } = await readState(source, at);
+  const { rows } = await operationsBackup.readState(source, at);
   const plain = (value: unknown) => {
     const { type, value: text } = Object(value);
     return type === 'Double' ? Number(text) : (text ?? value);
@@ -124,7 +121,7 @@ export async function restoredRows({ source }: BackedUp, at: string) {
   }));
 }
 
-export const laterThanNow = () => toTime(Date.now() + 1) ?? '';
+export const laterThanNow = () => storageJournal.toTime(Date.now() + 1) ?? '';
 
 export function entityNamed(name: string) {
   const found = model.list.find((entity) => entity.name === name);
@@ -135,5 +132,5 @@ export function entityNamed(name: string) {
 /** The values of an entity as an engine reads them. */
 export async function valuesIn(engine: BackedUp['engine'], name: string, key: Record<string, string>) {
   const view = { engine, caller: undefined, isLastAttempt: true };
-  return (await getEntity(entityNamed(name)).run(view, { key })).values;
+  return (await apiCalls.getEntity(entityNamed(name)).run(view, { key })).values;
 }

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { getEntity } from '../../../../lib/api/get.ts';
-import { perform } from '../../../../lib/api/operation.ts';
-import { listRange } from '../../../../lib/api/reads.ts';
-import { readJournal } from '../../../../lib/operations/backup/read-backup.ts';
-import { type JournalEntry, journalRows, type RowJournal, toTime } from '../../../../lib/storage/row-journal.ts';
+import { apiCalls } from '../../../kit/api.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { operationsBackup } from '../../../kit/operations.ts';
+import { storageJournal } from '../../../kit/storage.ts';
 import {
   type BackedUp,
   entityNamed,
@@ -86,7 +85,10 @@ describe('the journal of a backup', () => {
     );
     expect(await restoredRows(app, laterThanNow())).toEqual(await storedRows(app));
     const lines = await Array.fromAsync(
-      readJournal(app.source, { from: toTime(Date.now() - 60_000) ?? '', to: laterThanNow() }),
+      operationsBackup.readJournal(app.source, {
+        from: storageJournal.toTime(Date.now() - 60_000) ?? '',
+        to: laterThanNow(),
+      }),
     );
     expect(new Set(lines.map((line) => line.id)).size).toBe(lines.length);
   });
@@ -112,8 +114,8 @@ describe('the journal of a backup', () => {
   });
 
   test('places a delete after the version that it deletes, and at the time of the other rows of its transaction', async () => {
-    const entries: JournalEntry[] = [];
-    const journal: RowJournal = {
+    const entries: Internal['JournalEntry'][] = [];
+    const journal: Internal['RowJournal'] = {
       hasTable: () => true,
       append: async (entry) => void entries.push(entry),
       catchUp: async () => undefined,
@@ -121,14 +123,18 @@ describe('the journal of a backup', () => {
     const etagAt = (time: string) => `W/"datetime'${encodeURIComponent(time)}'"`;
     const where = { table: 'notes', partition: 'p' };
     const etag = etagAt('2026-11-29T12:00:00.1239999Z');
-    await journalRows(journal, { ...where, actions: [{ kind: 'delete', row: 'a', etag }] }, { etags: new Map() });
+    await storageJournal.journalRows(
+      journal,
+      { ...where, actions: [{ kind: 'delete', row: 'a', etag }] },
+      { etags: new Map() },
+    );
     const both = [
       { kind: 'delete', row: 'a', etag },
       { kind: 'insert', row: 'b', properties: { text: 'x', big: 2n ** 60n, half: 0.5 } },
     ];
     // The service leaves out zeros at the end.
     const etags = new Map([['b', etagAt('2026-11-29T12:00:07.5Z')]]);
-    await journalRows(journal, { ...where, actions: both }, { etags });
+    await storageJournal.journalRows(journal, { ...where, actions: both }, { etags });
     expect(entries).toEqual([
       {
         ...where,
@@ -176,10 +182,10 @@ describe('the journal of a backup', () => {
 describe('the past', () => {
   const read = <Input, Output>(
     app: BackedUp,
-    operation: Parameters<typeof perform<never, Input, Output, Input>>[0],
+    operation: Parameters<typeof apiCalls.perform<never, Input, Output, Input>>[0],
     input: Input,
   ) =>
-    perform(
+    apiCalls.perform(
       operation,
       { engine: app.engine, caller, record: (write: () => Promise<unknown>) => write() } as never,
       () => input,
@@ -199,17 +205,19 @@ describe('the past', () => {
     await app.store.people.update({ team: 'p', personId: '2' }, { town: 'y' });
     const entity = entityNamed('people');
     const key = { team: 'p', personId: '1' };
-    const { output } = await read(app, getEntity(entity), { key, at });
+    const { output } = await read(app, apiCalls.getEntity(entity), { key, at });
     expect(output.values).toEqual(person);
-    const list = await read(app, listRange(entity), { partition: { team: 'p' }, top: 10, at });
+    const list = await read(app, apiCalls.listRange(entity), { partition: { team: 'p' }, top: 10, at });
     expect(list.output.items.map(({ personId, town }) => [personId, town])).toEqual([
       ['1', 'x'],
       ['2', 'x'],
     ]);
-    await expect(read(app, getEntity(entity), { key })).rejects.toThrow('not found');
+    await expect(read(app, apiCalls.getEntity(entity), { key })).rejects.toThrow('not found');
     const before = new Date(Date.now() - 3_600_000).toISOString();
-    await expect(read(app, getEntity(entity), { key, at: before })).rejects.toThrow('The backup has nothing of');
+    await expect(read(app, apiCalls.getEntity(entity), { key, at: before })).rejects.toThrow(
+      'The backup has nothing of',
+    );
     const later = new Date(Date.now() + 3_600_000).toISOString();
-    await expect(read(app, getEntity(entity), { key, at: later })).rejects.toThrow('"at" is in the future.');
+    await expect(read(app, apiCalls.getEntity(entity), { key, at: later })).rejects.toThrow('"at" is in the future.');
   });
 });

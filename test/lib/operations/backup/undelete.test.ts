@@ -1,22 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../../lib/index.ts';
-import { readVersions } from '../../../../lib/operations/backup/history.ts';
-import { type DeletedRow, undelete } from '../../../../lib/operations/backup/undelete.ts';
-import { padTime, toTime } from '../../../../lib/storage/row-journal.ts';
 import { PNG } from '../../../../local/walk/png.ts';
-import { operationsCheck } from '../../../kit/operations.ts';
+import type { Internal } from '../../../kit/internal.ts';
+import { operationsBackup, operationsCheck } from '../../../kit/operations.ts';
+import { storageJournal } from '../../../kit/storage.ts';
 import { type BackedUp, entityNamed, openBackedUp, valuesIn, writeEmptySnapshot } from './backup-app.ts';
 
 const person = { team: 'ops', email: 'a@x', town: 'Bern' };
 const keyOf = (personId: string) => ({ team: 'ops', personId });
 
-async function deletesSince({ engine }: BackedUp, from: number): Promise<DeletedRow[]> {
+async function deletesSince({ engine }: BackedUp, from: number): Promise<Internal['DeletedRow'][]> {
   const { items } = await operationsCheck.readChanges(engine, { from, to: Date.now() + 1_000, limit: 10_000 });
-  return items.filter((item): item is DeletedRow => item.operation === 'delete' && item.row !== undefined);
+  return items.filter((item): item is Internal['DeletedRow'] => item.operation === 'delete' && item.row !== undefined);
 }
 
-const outcomes = (done: Awaited<ReturnType<typeof undelete>>) =>
+const outcomes = (done: Awaited<ReturnType<typeof operationsBackup.undelete>>) =>
   done.map(({ entity, key, outcome }) => [
     `${entity.name} ${key?.personId ?? key?.noteId ?? '?'}`,
     outcome instanceof RowkeyError ? outcome.code : outcome.outcome,
@@ -42,14 +41,14 @@ describe('undelete', () => {
     await store.people.create({ ...person, personId: '4', email: 'b@x' });
     const deletes = await deletesSince(app, from);
     const entity = entityNamed('people');
-    const trial = await undelete(app.engine, entity, { deletes, isTrial: true });
+    const trial = await operationsBackup.undelete(app.engine, entity, { deletes, isTrial: true });
     expect(outcomes(trial)).toEqual([
       ['people 1', 'created'],
       ['people 2', 'created'],
       ['people 3', 'duplicate-key'],
     ]);
     expect(await store.people.get(keyOf('1'))).toBeUndefined();
-    const done = await undelete(app.engine, entity, { deletes, isTrial: false });
+    const done = await operationsBackup.undelete(app.engine, entity, { deletes, isTrial: false });
     expect(outcomes(done)).toEqual([
       ['people 1', 'created'],
       ['people 2', 'duplicate-value'],
@@ -64,7 +63,7 @@ describe('undelete', () => {
     expect((await store.people.get(keyOf('3')))?.values.town).toBe('Genf');
     expect((await store.people.by.email({ email: 'a@x' }))?.personId).toBe('1');
     // What is back is not deleted any more.
-    const again = await undelete(app.engine, entity, { deletes, isTrial: false });
+    const again = await operationsBackup.undelete(app.engine, entity, { deletes, isTrial: false });
     expect(outcomes(again).map(([, outcome]) => outcome)).not.toContain('created');
   });
 
@@ -77,7 +76,7 @@ describe('undelete', () => {
     const from = Date.now();
     await app.store.notes.delete(key);
     const deletes = await deletesSince(app, from);
-    const done = await undelete(app.engine, entityNamed('notes'), { deletes, isTrial: false });
+    const done = await operationsBackup.undelete(app.engine, entityNamed('notes'), { deletes, isTrial: false });
     expect(outcomes(done)).toEqual([['notes a', 'created']]);
     expect((await app.store.notes.get(key))?.values).toEqual({ ...key, text: 'second', weight: 5 });
   });
@@ -89,13 +88,13 @@ test('lists what an entity was, from the state at the beginning to its delete', 
   const address = { table: 'people', partition: 'ops', row: 'id_1' };
   await app.store.people.create({ ...person, personId: '1', story: 'x'.repeat(70_000) });
   await sleep(5);
-  const from = padTime(new Date().toISOString());
+  const from = storageJournal.padTime(new Date().toISOString());
   await sleep(5);
   await app.store.people.update(keyOf('1'), { town: 'Basel', story: 'y'.repeat(70_000) });
   await app.store.people.create({ ...person, personId: '2', email: 'b@x' });
   await app.store.people.delete(keyOf('1'));
-  const to = toTime(Date.now() + 1) ?? '';
-  const { items, next } = await readVersions(app.engine, address, { from, to, top: 10 });
+  const to = storageJournal.toTime(Date.now() + 1) ?? '';
+  const { items, next } = await operationsBackup.readVersions(app.engine, address, { from, to, top: 10 });
   expect(next).toBeUndefined();
   const versions: unknown[] = [];
   for (const { engine } of items) {
@@ -104,6 +103,6 @@ test('lists what an entity was, from the state at the beginning to its delete', 
   }
   // The row of the tombstone goes in a transaction of its own.
   expect(versions).toEqual([['Bern', 'x'], ['Basel', 'y'], 'not-found', 'not-found']);
-  const page = await readVersions(app.engine, address, { from, to, top: 1 });
+  const page = await operationsBackup.readVersions(app.engine, address, { from, to, top: 1 });
   expect(page.next).toBe(items[1]?.at);
 });
