@@ -208,6 +208,19 @@ describe('a change of the source', () => {
     await world.settle();
     await expectCopies();
   });
+
+  test('reaches an entity that was busy during the last pass', async () => {
+    const { club } = await found();
+    await storeFans(club.clubId, 1);
+    const keys = { partitionKey: club.clubId, rowKey: '00000' };
+    await world.storage.table('fans').updateEntity({ ...keys, MovingFrom: 'x' }, 'Merge');
+    await patch(clubs, club, { clubName: 'Late' });
+    // Without the first pass, which would send this one again.
+    await consume(lastPassOf(await intentOf(club.clubId)));
+    await world.storage.table('fans').updateEntity({ ...keys, MovingFrom: '' }, 'Merge');
+    await world.settle();
+    await expectCopies();
+  });
 });
 
 describe('a message that is late, repeated or forged', () => {

@@ -161,6 +161,31 @@ describe('a reconciler that is overtaken at any storage call', () => {
     await expect(hire(somebody({ email: one.email }))).rejects.toMatchObject({ code: 'duplicate-value' });
   });
 
+  test('leaves the claim of an entity that is created again while it reconciles the delete of several', async () => {
+    const partitionOf = (of: Values) =>
+      definePlaces.indexEntriesOf(employees, of).find(({ index }) => index === 'emailCompanyWide')?.partition;
+    const one = somebody();
+    let other = somebody();
+    // Only entries in one partition are deleted together.
+    while (partitionOf(other) !== partitionOf(one)) other = somebody();
+    for (const each of [one, other]) {
+      await hire(each);
+      await consume(engine, await intentOf(each));
+    }
+    await engineWrite.writeBatch(engine, employees, [{ delete: one }, { delete: other }]);
+    const deleted = await intentOf(one);
+    const isOfClaims = ({ url, body }: { readonly url: string; readonly body?: unknown }) =>
+      url.includes('$batch') && String(body).includes('/employeesbyemail(');
+    const dying = world.engineThrough(faultyHttpClient('crash after', isOfClaims));
+    const isCommit = ({ url }: { readonly url: string }) => url.includes('$batch');
+    // The writer has claimed the value, and commits over its tombstone if that is still there.
+    const client = interruptedHttpClient(isCommit, () => consume(dying, deleted).catch(() => undefined));
+    await engineWrite.createEntity(world.engineThrough(client), employees, one);
+    await consume(engine, deleted);
+    await world.settle();
+    await expectAgreement(employees);
+  });
+
   test('by a change that releases the value does not overwrite the row of the next owner', {
     tags: ['slow'],
   }, async () => {

@@ -256,6 +256,13 @@ describe('a transaction over several entities', () => {
     await expectAgreement();
   });
 
+  test('rejects two entities that want the same value of an index in the partition', async () => {
+    const club = newClub();
+    const withBadge = (id: string): Given => ['guests', { create: member(club, id, { badge: 'B1' }) }];
+    await expect(now(withBadge('ann'), withBadge('bob'))).rejects.toMatchObject({ code: 'duplicate-value' });
+    expect(await stateOf(club)).toMatchObject({ guests: [] });
+  });
+
   test('deletes an entity with what refers to it, and refers to nothing that it deletes', async () => {
     const club = newClub();
     await now(

@@ -302,6 +302,12 @@ describe('a move', () => {
     await worker.settle();
   });
 
+  test('tells a caller with rules, too, that its key is taken at the destination when it runs', async () => {
+    await begin();
+    const found = await run('move', () => begin({ site: 'eu-2' }));
+    expect(found).toMatchObject({ status: 'failed', reason: 'Another entity has this key at the destination.' });
+  });
+
   test('is refused by the request for a child that the caller may not create there', async () => {
     await begin({}, [1, 1, 2]);
     const before = await stored();

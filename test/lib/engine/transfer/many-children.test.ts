@@ -192,3 +192,23 @@ describe.each(['archive', 'move'] as const)('the %s of an entity with many child
     expect(Math.max(...sizes)).toBeLessThan(4 * 1024 * 1024);
   });
 });
+
+test('a move whose source is gone deletes no entity that a caller has created at its destination meanwhile', async () => {
+  const begun = await begin('move');
+  const { tray, transfer } = begun;
+  const isCopied = ({ url, body }: { readonly url: string; readonly body?: unknown }) =>
+    url.includes('$batch') && String(body).includes('t_t_0099');
+  await outcomeOf(handle(transfer, world.engineThrough(faultyHttpClient('crash after', isCopied), QUICK)));
+  await engineTransfer.giveUpTransfer(engine, trays, transfer, 'It has failed.');
+  await handle(await request('delete', tray));
+  const isFirstDelete = ({ url, body }: { readonly url: string; readonly body?: unknown }) =>
+    url.includes('$batch') && String(body).includes('DELETE');
+  const there = { ...tray, shelf: `${tray.shelf}z` };
+  const client = interruptedHttpClient(isFirstDelete, async () => {
+    await handle(transfer);
+    await engineWrite.createEntity(engine, trays, there);
+  });
+  await handle(transfer, world.engineThrough(client));
+  expect((await statusOf(transfer)).status).toBe('failed');
+  expect(await rowsIn('trays', there.shelf)).toEqual([expect.objectContaining({ EntityType: 'trays', trayId: 't' })]);
+});

@@ -8,11 +8,12 @@ import {
   type Values,
 } from '../../../../lib/index.ts';
 import { outcomeOf, SMALL, tryFaults, tryInterruptions } from '../../../fault-driver.ts';
+import { faultyHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
 import { definePlaces, type Entity } from '../../../kit/define.ts';
 import { type Engine, engineRead, engineTransfer, engineWrite, type Transfer } from '../../../kit/engine.ts';
 import { operationsModel } from '../../../kit/operations.ts';
-import { expectIndexesToAgree, laterBy, openWorld, rowsOf } from '../../../world.ts';
+import { expectIndexesToAgree, laterBy, openWorld, QUICK, rowsOf } from '../../../world.ts';
 
 /**
  * The move of one small entity to another key, beside whatever else may happen to it, before each storage call. rekeying.test.ts has
@@ -160,7 +161,7 @@ test.each([
     const pot = await create();
     pots.push(pot);
     return {
-      act: (through: Engine) => move(pot, later(through)),
+      act: async (through: Engine) => expect(await move(pot, later(through))).toBeUndefined(),
       interrupt: () => happen(pot),
       check: () => move(pot),
     };
@@ -178,7 +179,7 @@ test('what a request changes or deletes meanwhile stays so', async () => {
     gone.push(deleted);
     return {
       act: async (through: Engine) => {
-        for (const pot of [changed, deleted]) await move(pot, later(through));
+        for (const pot of [changed, deleted]) expect(await move(pot, later(through))).toBeUndefined();
       },
       interrupt: async () => {
         const by = processOf(after);
@@ -195,6 +196,19 @@ test('what a request changes or deletes meanwhile stays so', async () => {
   for (const pot of gone) expect(await valuesOf(processOf(after), after, pot)).toBeUndefined();
 });
 
+/** Requests an operation by a process of the former release. */
+async function request(operation: 'move' | 'archive', pot: Values): Promise<Transfer> {
+  const operationId = await (operation === 'move'
+    ? engineTransfer.requestMove(world.engine, before, keyOf(pot), { shelf: 'b' })
+    : engineTransfer.requestArchive(world.engine, before, keyOf(pot)));
+  return (await world.take('transfers', operationId)).body as Transfer;
+}
+
+async function statusOf({ operation, operationId }: Transfer) {
+  const { status, reason } = await engineWrite.readOperation(engine, { operation, operationId, entity: 'pots' });
+  return { status, reason };
+}
+
 describe.each(['move', 'archive'] as const)('%s that has died at any call at the former key', (operation) => {
   const there = (pot: Values) => (operation === 'move' ? { ...pot, shelf: 'b' } : pot);
 
@@ -202,10 +216,7 @@ describe.each(['move', 'archive'] as const)('%s that has died at any call at the
     const pots = await tryFaults(
       async ({ client, timing, label }) => {
         const pot = await create();
-        const operationId = await (operation === 'move'
-          ? engineTransfer.requestMove(world.engine, before, keyOf(pot), { shelf: 'b' })
-          : engineTransfer.requestArchive(world.engine, before, keyOf(pot)));
-        const transfer = (await world.take('transfers', operationId)).body as Transfer;
+        const transfer = await request(operation, pot);
         await outcomeOf(engineTransfer.runTransfer(later(world.engineThrough(client, timing)), before, transfer));
         const handle = () => engineTransfer.runTransfer(processOf(after), after, transfer);
         const walk = async () => {
@@ -219,14 +230,25 @@ describe.each(['move', 'archive'] as const)('%s that has died at any call at the
           expect(await walkOnce(), label).toEqual([undefined, undefined, undefined]);
         };
         for (const next of first === 'the message' ? [handle, walk, handle] : [walk, handle, walk]) await next();
-        const found = await engineWrite.readOperation(engine, { operation, operationId, entity: 'pots' });
-        expect(found, label).toMatchObject({ status: 'succeeded' });
-        expect(found.reason, label).toBeUndefined();
+        expect(await statusOf(transfer), label).toEqual({ status: 'succeeded', reason: undefined });
         return there(pot);
       },
       { faults: ['crash after'], ...SMALL },
     );
     await expectLeft(after, operation === 'move' ? pots : [], operation === 'move' ? [] : pots);
+  });
+
+  test('has succeeded if its entity, which has arrived, is deleted before the message comes again', async () => {
+    const pot = await create();
+    const transfer = await request(operation, pot);
+    const isOpened = ({ body }: { readonly body?: unknown }) => String(body).includes('"MovingFrom":""');
+    const dying = later(world.engineThrough(faultyHttpClient('crash after', isOpened), QUICK));
+    expect(await outcomeOf(engineTransfer.runTransfer(dying, before, transfer))).toBe('dead');
+    const entity = operation === 'move' ? after : archiveOf(after);
+    await engineWrite.deleteEntity(processOf(after), entity, keyOf(there(pot)));
+    await engineTransfer.runTransfer(processOf(after), after, transfer);
+    expect(await statusOf(transfer)).toEqual({ status: 'succeeded', reason: undefined });
+    await expectLeft(after, []);
   });
 });
 

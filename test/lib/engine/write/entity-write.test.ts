@@ -14,6 +14,7 @@ const schema = z.object({
   title: z.string(),
   pages: z.int32().optional(),
   note: z.string().optional(),
+  place: z.string().nullable().optional(),
 });
 const common = { key: { partition: '{id}', row: 'note' }, access: { read: ['hr'], write: ['hr'] } } as const;
 const length = ({ title }: Values) => String(title).length;
@@ -48,6 +49,7 @@ describe('a patch', () => {
 
   test.each([
     ['removes a field', plain, { note: null }],
+    ['removes a field whose schema accepts null', plain, { place: null, title: 'New' }],
     ['has no value for a field', plain, { note: undefined, title: 'New' }],
     ['names only the key', plain, { id: '1' }],
     ['is empty', plain, {}],
