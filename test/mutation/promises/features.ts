@@ -1,6 +1,14 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: the edits are texts of code
 import type { Cut } from '../../model/rules.ts';
 
+/** The rows of a series are not written in one transaction. */
+const ROW_BY_ROW: Cut['edits'] = [
+  [
+    '  const write = () => submit(engine.storage, { table, partition, actions });',
+    '  const write = async () => {\n    const etags = new Map<string, string>();\n    for (const action of actions)\n      for (const [row, etag] of await submit(engine.storage, { table, partition, actions: [action] })) etags.set(row, etag);\n    return etags;\n  };',
+  ],
+];
+
 export const FEATURES: readonly Cut[] = [
   {
     without: 'An archive is compared with its table by the number of rows alone',
@@ -367,12 +375,7 @@ export const FEATURES: readonly Cut[] = [
     without: 'The rows of a series change one after another',
     recommendations: ['p-wide-egt'],
     file: 'lib/features/data-series/series-counts.ts',
-    edits: [
-      [
-        '  const write = () => submit(engine.storage, { table, partition, actions });',
-        '  const write = async () => {\n    const etags = new Map<string, string>();\n    for (const action of actions)\n      for (const [row, etag] of await submit(engine.storage, { table, partition, actions: [action] })) etags.set(row, etag);\n    return etags;\n  };',
-      ],
-    ],
+    edits: ROW_BY_ROW,
     test: [
       'test/lib/features/data-series/data-series.test.ts',
       'is stored in two rows within the limits, which are read concurrently and changed in one transaction',
@@ -383,12 +386,7 @@ export const FEATURES: readonly Cut[] = [
     without: 'The rows of a series are deleted one after another',
     recommendations: ['p-wide-delete'],
     file: 'lib/features/data-series/series-counts.ts',
-    edits: [
-      [
-        '  const write = () => submit(engine.storage, { table, partition, actions });',
-        '  const write = async () => {\n    const etags = new Map<string, string>();\n    for (const action of actions)\n      for (const [row, etag] of await submit(engine.storage, { table, partition, actions: [action] })) etags.set(row, etag);\n    return etags;\n  };',
-      ],
-    ],
+    edits: ROW_BY_ROW,
     test: [
       'test/lib/features/data-series/data-series.test.ts',
       'of several rows is deleted in one transaction or not at all',
