@@ -24,6 +24,8 @@ declare module 'vitest' {
     build: string;
     /** Determines the samples (points.ts). */
     seed: string;
+    /** The file from which `npm run rules` or `npm run promises` takes something out, and what is left of it. */
+    cut: { readonly path: string; readonly source: string };
   }
 }
 

@@ -28,11 +28,12 @@ const runs = selected.map((cut) => {
   const path = resolve(cut.file);
   const source = removeRule(cut, readFileSync(path, 'utf8'));
   const plugin: Plugin = { name: 'cut', enforce: 'pre', load: (id) => (id === path ? source : undefined) };
-  return { cut, plugin };
+  return { cut, path, source, plugin };
 });
 
 /** Runs a test as `npm test` does, and returns its error, or an empty string. */
-async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<string> {
+async function runTest({ cut, plugin, path, source }: (typeof runs)[number]): Promise<string> {
+  const [file, title] = cut.test;
   // The host runs the built app.
   if (readFileSync(file, 'utf8').includes('useProduct')) await buildFixtures({ ...deployedApp, plugins: [plugin] });
   const vitest = await startVitest(
@@ -42,7 +43,7 @@ async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<stri
       // Without the projects of the repository, which build and start what this run does not need.
       config: false,
       include: [file],
-      setupFiles: ['test/memory-setup.ts'],
+      setupFiles: ['test/memory-setup.ts', 'test/cut-setup.ts'],
       watch: false,
       strictTags: false,
       reporters: [],
@@ -52,7 +53,7 @@ async function runTest([file, title]: Cut['test'], plugin: Plugin): Promise<stri
       testTimeout: PATIENCE_MS,
       hookTimeout: PATIENCE_MS,
       expect: { poll: { timeout: PATIENCE_MS / 2, interval: 50 } },
-      provide: { storage: 'memory', folder, build: randomUUID(), seed },
+      provide: { storage: 'memory', folder, build: randomUUID(), seed, cut: { path, source } },
     },
     { plugins: [plugin] },
   );
@@ -71,8 +72,9 @@ let unheld = 0;
 try {
   // Creates the signing key of the apps.
   await (await startIdentityProvider({ folder })).stop();
-  for (const { cut, plugin } of runs) {
-    const error = await runTest(cut.test, plugin);
+  for (const run of runs) {
+    const { cut } = run;
+    const error = await runTest(run);
     const isHeld = error.includes(cut.finds);
     if (!isHeld) unheld += 1;
     const why = error ? `fails without "${cut.finds}": ${error}` : 'passes';

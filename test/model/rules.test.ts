@@ -53,7 +53,8 @@ test('npm test runs the test of each, but for those that hold nothing besides a 
 });
 
 test('each promise is in the file of its room', async () => {
-  const roomOf = ({ file }: Cut) => /^(?:lib\/)?(engine\/[\w-]+(?=\/)|\w+)/.exec(file)?.[1]?.replace('/', '-');
+  const roomOf = ({ file }: Cut) =>
+    file.endsWith('.ts') ? /^(?:lib\/)?(engine\/[\w-]+(?=\/)|\w+)/.exec(file)?.[1]?.replace('/', '-') : 'settings';
   const rooms = readdirSync('test/mutation/promises').map((file) => basename(file, '.ts'));
   for (const room of rooms) {
     const [promises]: Cut[][] = Object.values(await import(`../mutation/promises/${room}.ts`));

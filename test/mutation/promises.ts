@@ -14,6 +14,7 @@ import { FEATURES } from './promises/features.ts';
 import { HTTP } from './promises/http.ts';
 import { LOCAL } from './promises/local.ts';
 import { OPERATIONS } from './promises/operations.ts';
+import { SETTINGS } from './promises/settings.ts';
 import { STORAGE } from './promises/storage.ts';
 
 /**
@@ -37,5 +38,6 @@ export const PROMISES: readonly Cut[] = [
   ...HTTP,
   ...LOCAL,
   ...OPERATIONS,
+  ...SETTINGS,
   ...STORAGE,
 ];

@@ -43,4 +43,17 @@ export const API: readonly Cut[] = [
     test: ['test/scenarios/retrieving.test.ts', 'are included in an employee for callers who may read them'],
     finds: '+   "reviews": [',
   },
+  {
+    without: 'Another room than that of storage opens a client of tables',
+    recommendations: ['s-transparent'],
+    file: 'lib/api/operation.ts',
+    edits: [
+      [
+        "import type { z } from 'zod';\n",
+        "import type { z } from 'zod';\n\nexport { TableClient } from '@azure/data-tables';\n\n",
+      ],
+    ],
+    test: ['test/lib/storage/storage.test.ts', 'no other room knows the SDKs of tables, queues and blobs'],
+    finds: "expected [ 'lib/api/operation.ts' ] to deeply equal []",
+  },
 ];

@@ -22,4 +22,32 @@ export const ENGINE_TRANSFER: readonly Cut[] = [
     ],
     finds: '"department": "Here"',
   },
+  {
+    without: 'An entity leaves with what has changed since it was copied',
+    recommendations: ['d-online-one'],
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [
+      [
+        '      if (!Leaving) await tryCommit(engine, [leave(source)]);',
+        `      const [latest] = await readSource(work);
+      if (!Leaving) await tryCommit(engine, [leave(latest.state === 'live' ? latest : source)]);`,
+      ],
+    ],
+    test: [
+      'test/lib/engine/transfer/beside-others.test.ts',
+      'the %s of an entity > takes along what a caller changes before it leaves',
+    ],
+    finds: '-     "note": "changed"',
+  },
+  {
+    without: 'A message that is handled again undoes what has been done',
+    recommendations: ['p-evt-idempotent'],
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [['      if (ours && !ours.system.MovingFrom) return undefined;\n', '']],
+    test: [
+      'test/lib/engine/transfer/beside-others.test.ts',
+      'the %s of an entity > is done once if another process handles its message meanwhile',
+    ],
+    finds: "expected [] to deeply equal [ { shelf: 'a', cupId: '3'",
+  },
 ];

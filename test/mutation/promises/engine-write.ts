@@ -342,4 +342,15 @@ export const ENGINE_WRITE: readonly Cut[] = [
     ],
     finds: 'to have a length of 50',
   },
+  {
+    without: 'An archive or a move is sent to the queue of index changes',
+    recommendations: ['d-queue-by-function'],
+    file: 'lib/engine/write/operation.ts',
+    edits: [
+      ['import { TRANSFERS_QUEUE, type Transfer }', 'import { INDEX_CHANGES_QUEUE, type Transfer }'],
+      ['partFor(engine, TRANSFERS_QUEUE, change.address)', 'partFor(engine, INDEX_CHANGES_QUEUE, change.address)'],
+    ],
+    test: ['test/lib/engine/transfer/requesting.test.ts', 'the request of an %s that is repeated is one operation'],
+    finds: 'No message of transfers has',
+  },
 ];
