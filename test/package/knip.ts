@@ -20,7 +20,7 @@ export default {
         'test/bench/*.ts',
         'test/clients/app/functions.ts',
         'test/fixture/*.ts',
-        'test/{doors/functions,fixtures/functions*,lib/examples/app,memory-setup,simulation/leave-out}.ts',
+        'test/{doors/functions,fixtures/functions*,cut-setup,lib/examples/app,memory-setup,simulation/leave-out}.ts',
         'test/everything/*functions.ts',
         'test/mutation/{coverage-setup,sample,vitest.config}.ts',
         // Tests of the examples use them.
