@@ -2,7 +2,7 @@ import type { Values } from '../../lib/index.ts';
 import { addComputed } from '../../local/packs/example-values.ts';
 import type { Step } from '../../local/walk/steps.ts';
 import { baseValues } from '../kit/base.ts';
-import type { Entity } from '../kit/define.ts';
+import { definePlaces, type Entity } from '../kit/define.ts';
 import { type Event, STEWARD_CLIENT } from './event.ts';
 import { type Chance, createChance } from './world/chance.ts';
 import { MOST_HELD_MS, MOST_LATE_MS, type Trap } from './world/network.ts';
@@ -65,6 +65,8 @@ const DIES_AFTER: Pause = { end: 'dies after', forMs: 0 };
 
 interface Kind {
   readonly targets: readonly Target[];
+  /** True if its entity is in no drill before: its writes would cover the traces of those. */
+  readonly isApart?: boolean;
   readonly create: (chance: Chance) => Drill;
 }
 
@@ -170,7 +172,7 @@ const DRILLS: readonly Kind[] = [
   },
 ];
 
-/** A writer sleeps until others have ended its intent, and dies when it has written the entity. */
+/** A writer sleeps until others have ended its intent, and dies when it has written. With unique values, it would cover the traces of others. */
 const SLEEP: Kind = {
   targets: OWNED,
   create: (chance) => ({
@@ -179,7 +181,18 @@ const SLEEP: Kind = {
     others: [],
   }),
 };
-/** So many come after the drills of the other kinds: each takes a minute and more. Not with unique values: they would cover the traces of others. */
+/** A writer sleeps until others have ended its intent, and dies when it has claimed a value. */
+const CLAIMING_SLEEP: Kind = {
+  targets: UNIQUE,
+  isApart: true,
+  create: (chance) => ({
+    first: chance.pick(['update', 'create']),
+    stops: [stop('send message', sleep(chance)), stop('insert other', DIES_AFTER)],
+    others: [],
+  }),
+};
+const SLEEPS = [SLEEP, SLEEP, CLAIMING_SLEEP] as const;
+/** So many come after the other drills. Each takes a minute and more, and a world that lasts until the hourly check of the app loses traces. */
 const SLEEPS_PER_DRILL = 0.2;
 
 function delay(chance: Chance, mostMs: number, leastMs = 100): Pause {
@@ -207,25 +220,26 @@ interface DrillsOptions {
 /** Drills one after another: a process that sleeps takes part in no other. */
 export function drillsOf(entities: readonly Entity[], { seed, steps, from, drills }: DrillsOptions): Timed[] {
   let next = from;
+  const drilled = new Set<string | undefined>();
   const length = drills + Math.ceil(drills * SLEEPS_PER_DRILL);
   return Array.from({ length }).flatMap((_, scene) => {
     const chance = createChance(seed, 'drill', scene);
-    const { targets, create } = scene < drills ? chance.pick(DRILLS) : SLEEP;
+    const sleeping = scene < drills ? undefined : SLEEPS[(scene - drills) % SLEEPS.length];
+    const { targets, isApart, create } = sleeping ?? chance.pick(DRILLS);
     const target = chance.pick(targets);
     const drill = create(chance);
     const at = next + 2 * BEFORE_MS;
     next = at + lengthOf(drill) + chance.between(BEFORE_MS, MOST_APART_MS);
     const entity = entities.find(({ name }) => name === target.of);
-    const creations = steps.filter(({ do: write, of, values }) => write === 'create' && values && of === target.of);
+    const addressOf = ({ values = {} }: Step) =>
+      entity && JSON.stringify(definePlaces.addressOf(entity, addComputed(entity, values)));
+    const creations = steps
+      .filter(({ do: write, of, values }) => write === 'create' && values && of === target.of)
+      .filter((step) => !isApart || !drilled.has(addressOf(step)));
     if (!entity || creations.length === 0) return [];
-    return sceneOf(entity, {
-      at,
-      scene,
-      field: target.field,
-      values: chance.pick(creations).values ?? {},
-      chance,
-      drill,
-    });
+    const creation = chance.pick(creations);
+    drilled.add(addressOf(creation));
+    return sceneOf(entity, { at, scene, field: target.field, values: creation.values ?? {}, chance, drill });
   });
 }
 
