@@ -15,14 +15,14 @@ param location string = resourceGroup().location
 @description('Tables, queues and containers of the app, from model.json, which npm run infra writes.')
 param model Model
 
-@description('Redundancy of storage. Before you choose GRS or GZRS, which add a copy in another region, read docs/infrastructure.md, Redundancy.')
+@description('Redundancy of storage. Before you choose GRS or GZRS, which add a copy in another region, read docs/reference/infrastructure.md, Redundancy.')
 param storageSku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS'
 
 @description('Names of further storage accounts, such as second and third, for more requests a second than one account executes: docs/accounts.md. Letters and digits, a letter first. Never remove or rename one that has data.')
 @maxLength(20)
 param furtherStorageAccounts string[] = []
 
-@description('Management of single storage accounts, such as more redundancy for important data: docs/infrastructure.md, Manage an account separately.')
+@description('Management of single storage accounts, such as more redundancy for important data: docs/reference/infrastructure.md, Manage an account separately.')
 param accountManagement AccountManagement[] = []
 
 @description('Name of the first storage account. Empty for a name that begins with a hash. For environments that were deployed with another name: a new name is a new, empty account.')

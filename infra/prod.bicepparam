@@ -11,7 +11,7 @@ param model = loadJsonContent('model.json')
 
 // Storage. Three zones of one region, because GRS and GZRS replicate to the other region asynchronously, with separate lags for
 // tables, queues and blobs: a failover loses the last minutes of each. Prices, and the steps after a failover:
-// docs/infrastructure.md, Redundancy.
+// docs/reference/infrastructure.md, Redundancy.
 param storageSku = 'Standard_ZRS'
 param furtherStorageAccounts = empty(accounts) ? [] : split(accounts, ' ')
 param firstStorageAccountName = readEnvironmentVariable('FIRST_STORAGE_ACCOUNT_NAME', '')
@@ -21,7 +21,7 @@ param isProtected = true
 
 // App
 // Two instances for HTTP and for each queue and timer would always run and be billed. Storage survives the loss of a zone; the app may
-// be unavailable until Azure starts it in another zone. See docs/infrastructure.md, Redundancy.
+// be unavailable until Azure starts it in another zone. See docs/reference/infrastructure.md, Redundancy.
 param isZoneRedundant = false
 param maximumInstanceCount = 100
 param instanceMemoryMB = 2048

@@ -124,7 +124,7 @@ function registerHooks(app: FunctionsApp, routePrefix: string): void {
   app.hook.appTerminate(stopTelemetry);
 }
 
-/** One function for all routes: a start of the host takes CPU for each function. docs/performance.md has the measurement. */
+/** One function for all routes: a start of the host takes CPU for each function. docs/internals/performance.md has the measurement. */
 function registerApi(
   app: FunctionsApp,
   runtime: Runtime,

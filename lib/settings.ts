@@ -43,7 +43,7 @@ function* connectionErrors(settings: z.infer<z.ZodObject<typeof CONNECTION>>): G
 const ACCOUNT = /^(?!(first|AzureWebJobs.*)$)[a-z][a-z0-9]{0,30}$/i;
 
 /**
- * The environment variables of the app; docs/configuration.md describes each. `AzureWebJobsStorage` is a connection string
+ * The environment variables of the app; docs/reference/configuration.md describes each. `AzureWebJobsStorage` is a connection string
  * with an account key, for Azurite. `AzureWebJobsStorage__tableServiceUri` and its siblings select a managed identity, for
  * Azure. `KEY_ENCRYPTION_KEY_FILE` or the Key Vault key at `KEY_ENCRYPTION_KEY_URI` encrypts properties.
  */

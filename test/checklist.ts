@@ -7,8 +7,8 @@ import { run } from '../local/cli/command.ts';
 import { RULES } from './model/rules.ts';
 import { PROMISES } from './mutation/promises.ts';
 
-const LIST = new URL('../docs/checklist.yaml', import.meta.url);
-const PAGE = new URL('../docs/checklist.md', import.meta.url);
+const LIST = new URL('../docs/internals/checklist.yaml', import.meta.url);
+const PAGE = new URL('../docs/internals/checklist.md', import.meta.url);
 
 const text = z.string().min(1);
 /** `test/lib/a.test.ts > the title`. */
@@ -38,11 +38,11 @@ const Document = z.strictObject({
 type Document = z.infer<typeof Document>;
 type Recommendation = z.infer<typeof Recommendation>;
 
-/** Reads docs/checklist.yaml. Throws with the path of each entry that is incomplete. */
+/** Reads docs/internals/checklist.yaml. Throws with the path of each entry that is incomplete. */
 export async function readChecklist(): Promise<Document[]> {
   const checked = z.array(Document).safeParse(parse(await readFile(LIST, 'utf8')));
   if (checked.success) return checked.data;
-  throw new Error(`docs/checklist.yaml is not valid.\n${z.prettifyError(checked.error)}`);
+  throw new Error(`docs/internals/checklist.yaml is not valid.\n${z.prettifyError(checked.error)}`);
 }
 
 /** The recommendations of every document. */
@@ -62,7 +62,7 @@ function countRow(name: string, all: readonly Recommendation[]): string {
   return `| ${[name, done, all.filter(({ id }) => PROVEN.has(id)).length, ...others, all.length].join(' | ')} |`;
 }
 
-/** Returns the text of docs/checklist.md. */
+/** Returns the text of docs/internals/checklist.md. */
 export function formatChecklist(documents: readonly Document[]): string {
   const counts = documents.map((document) =>
     countRow(`[${document.document}](#${toAnchor(document.document)})`, recommendationsOf([document])),
@@ -104,12 +104,12 @@ ${rows.join('\n')}
 function formatStatus({ id, status, files, tests, note }: Recommendation): string {
   const mark = PROVEN.has(id) ? ', **proven**' : '';
   const parts = [`**${status.replace('-', ' ')}**${mark}${note === undefined ? '' : `: ${toCell(note)}`}`];
-  if (files.length > 0) parts.push(files.map((file) => `[${file.split('/').at(-1)}](../${file})`).join(', '));
+  if (files.length > 0) parts.push(files.map((file) => `[${file.split('/').at(-1)}](../../${file})`).join(', '));
   if (tests.length > 0)
     parts.push(
       `Tests: ${tests
         .map(toTest)
-        .map(({ file, title }) => `[${toCell(title)}](../${file})`)
+        .map(({ file, title }) => `[${toCell(title)}](../../${file})`)
         .join('; ')}`,
     );
   return parts.join('<br>');
@@ -136,8 +136,10 @@ async function writeChecklist(): Promise<void> {
   const before = await readFile(PAGE, 'utf8').catch(() => '');
   const after = formatChecklist(await readChecklist());
   await writeFile(PAGE, after);
-  console.log(before === after ? 'docs/checklist.md is up to date.' : 'docs/checklist.md updated.');
+  console.log(before === after ? 'docs/internals/checklist.md is up to date.' : 'docs/internals/checklist.md updated.');
 }
 
-const program = new Command().description('Writes docs/checklist.md from docs/checklist.yaml.').action(writeChecklist);
+const program = new Command()
+  .description('Writes docs/internals/checklist.md from docs/internals/checklist.yaml.')
+  .action(writeChecklist);
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await run(program);

@@ -15,7 +15,7 @@ import { seedOfRun } from './seed.ts';
 
 /**
  * `npm run rules`: takes each rule of the protocol out of the code and runs its test, which must find the difference, and writes the table of
- * docs/consistency.md. `npm run promises` does the same for the promises of the documents. Only the loaded code changes, and no file. With
+ * docs/internals/consistency.md. `npm run promises` does the same for the promises of the documents. Only the loaded code changes, and no file. With
  * a text, as in `npm run rules -- TEXT`, those whose name has the text run, and the page stays as it is.
  */
 

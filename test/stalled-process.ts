@@ -5,7 +5,7 @@ import { deploy } from './fixtures/deploy.ts';
 import type { Engine, Timing } from './kit/engine.ts';
 import { expectIndexesToAgree, type World } from './world.ts';
 
-/** Deterministic schedules: one process stalls before a storage call while others run. Each holds one rule of docs/consistency.md. */
+/** Deterministic schedules: one process stalls before a storage call while others run. Each holds one rule of docs/internals/consistency.md. */
 
 const name = z.string().min(1);
 /** A guest has an entry in one index, a car a row in a unique one, and a ticket an entry that its writer leaves to the queue, too. */

@@ -14,9 +14,9 @@ const costs = new Map(
   }),
 );
 
-test('the counted transactions of a create are those that docs/patterns.md and docs/http.md have measured', async () => {
-  const measured = [...readMeasured(await readFile('docs/patterns.md', 'utf8'))];
-  const rows = (await readFile('docs/http.md', 'utf8')).matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
+test('the counted transactions of a create are those that docs/internals/patterns.md and docs/reference/http.md have measured', async () => {
+  const measured = [...readMeasured(await readFile('docs/internals/patterns.md', 'utf8'))];
+  const rows = (await readFile('docs/reference/http.md', 'utf8')).matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
   const stated = [...rows].map(([, entity = '', cost]) => [entity, Number(cost)] as const);
   const all = [...measured, ...stated].filter(([entity]) => costs.has(entity));
   expect(all.map(([entity]) => entity)).toContain('employees');

@@ -62,9 +62,11 @@ test('the command of README.md returns the employee that the page shows', async 
   ]);
 });
 
-test('docs/http.md shows the error of an invalid entity', async () => {
+test('docs/reference/http.md shows the error of an invalid entity', async () => {
   const body = { department: 'Sales', employeeId: '12', email: 'x', firstName: 'A', lastName: 'B' };
-  expect((await product.as('hr')('POST', '/api/employees', { body })).body).toEqual(examplesOf('docs/http.md').at(-1));
+  expect((await product.as('hr')('POST', '/api/employees', { body })).body).toEqual(
+    examplesOf('docs/reference/http.md').at(-1),
+  );
 });
 
 /** The keys of their samples have dates, which depend on the day. Nobody left the company. */

@@ -167,7 +167,7 @@ var rules = [
   {
     name: 'ingestion-capped'
     title: 'Logs and metrics reached the daily cap'
-    description: 'The workspace accepts no more data until its next day, so other alerts cannot fire. See docs/infrastructure.md, Alerts.'
+    description: 'The workspace accepts no more data until its next day, so other alerts cannot fire. See docs/reference/infrastructure.md, Alerts.'
     severity: 1
     every: 'PT15M'
     // The workspace says so once a day.

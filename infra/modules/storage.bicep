@@ -186,7 +186,7 @@ resource auditContainer 'Microsoft.Storage/storageAccounts/blobServices/containe
 
 // The role of the app includes deleting and overwriting blobs. Under the policy the app can create a blob and append to it, and
 // nobody can change or delete a blob before auditKeptDays after its last append. Only a policy that an operator locks
-// (docs/infrastructure.md, Protection) cannot be shortened. The service rejects a deployment of a locked policy.
+// (docs/reference/infrastructure.md, Protection) cannot be shortened. The service rejects a deployment of a locked policy.
 resource auditPolicy 'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies@2025-06-01' = if (isProtected && !isAuditLogLocked) {
   parent: auditContainer
   name: 'default'

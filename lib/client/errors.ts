@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../base/errors.ts';
 import type { Stored } from '../base/values.ts';
 
-/** Problem details of the API (RFC 9457). docs/problems.md explains each code. */
+/** Problem details of the API (RFC 9457). docs/reference/problems.md explains each code. */
 export interface Problem {
   readonly type: string;
   readonly title: string;

@@ -2,7 +2,7 @@ import type { ErrorCode } from '../base/errors.ts';
 
 export type ProblemCode = ErrorCode | 'internal';
 
-/** Texts may have code spans in backticks, and no other markup: OpenAPI, the page of the API and docs/problems.md show them. */
+/** Texts may have code spans in backticks, and no other markup: OpenAPI, the page of the API and docs/reference/problems.md show them. */
 export interface ProblemKind {
   readonly status: number;
   readonly title: string;
@@ -24,7 +24,7 @@ export interface ProblemKind {
 const WAIT = 'Retry after the seconds in the `Retry-After` header.';
 const AFTER_WAITING = 'after `Retry-After`';
 
-/** Every error code with its status, title and documentation. `npm run problems` writes docs/problems.md from it. */
+/** Every error code with its status, title and documentation. `npm run problems` writes docs/reference/problems.md from it. */
 export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   'invalid-input': {
     status: 400,
@@ -51,7 +51,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     action: 'Use a token with a role or claim that `accepted` names, or request only what it allows.',
     operator:
       'If a caller cannot read its own entity, check that its token has the claim that `own` names, verified. Grants that were revoked can be restored.',
-    see: { "Which row is the caller's own": 'grants.md#which-row-is-the-callers-own' },
+    see: { "Which row is the caller's own": '../grants.md#which-row-is-the-callers-own' },
   },
   'not-found': {
     status: 404,
@@ -85,7 +85,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'Another entity, which is not disclosed, has this value of the unique field that `field` names. Or two entities of a batch have the same key or unique value.',
     action:
       'Use another value. A value that was just given up may stay taken for moments, and up to 90 seconds after a crash.',
-    see: { 'What Rowkey does not guarantee': 'consistency.md#what-rowkey-does-not-guarantee' },
+    see: { 'What Rowkey does not guarantee': '../internals/consistency.md#what-rowkey-does-not-guarantee' },
   },
   referenced: {
     status: 409,
@@ -110,7 +110,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     retry: 'no',
     when: 'The request has no body, or a body without a `Content-Length` header. The Functions host does not pass chunked bodies on.',
     action:
-      'Send a body with the `Content-Length` header. In .NET, call `LoadIntoBufferAsync` of a `JsonContent` before it is sent ([other languages](other-languages.md#net)).',
+      'Send a body with the `Content-Length` header. In .NET, call `LoadIntoBufferAsync` of a `JsonContent` before it is sent ([other languages](../other-languages.md#net)).',
   },
   'etag-mismatch': {
     status: 412,
@@ -154,7 +154,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     retry: AFTER_WAITING,
     when: 'The identity exceeded a limit of requests, or of grants, which `accepted` names.',
     action: `${WAIT} Use a grant until it expires.`,
-    see: { Limits: 'limits.md' },
+    see: { Limits: '../limits.md' },
   },
   internal: {
     status: 500,
@@ -173,7 +173,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     operator: 'The log of the app names the setting or the change.',
     see: {
       Configuration: 'configuration.md',
-      'Changes that are rejected': 'change-the-model.md#changes-that-are-rejected',
+      'Changes that are rejected': '../change-the-model.md#changes-that-are-rejected',
     },
     shown: 'The app is misconfigured. The operator finds the reason in the log of the app.',
   },
@@ -184,7 +184,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'An operation of the app returned something other than it declares. A write may have been applied.',
     action: 'Report it to the operator.',
     operator: 'The log names the operation and the members. Correct the implementation, or the schema of its output.',
-    see: { 'Operations of your app': 'use-as-a-package.md#declare-an-operation' },
+    see: { 'Operations of your app': '../use-as-a-package.md#declare-an-operation' },
     shown: 'The operation returned something that it does not declare. The error was logged.',
   },
   'wrong-operation': {
@@ -194,7 +194,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'Code of the app has a mistake: an operation, an HTTP function or a function of a declaration threw an error, or gave a call of the store what that does not accept. A write may have been applied.',
     action: 'Report it to the operator.',
     operator: 'The log names the code and where it failed. Correct it.',
-    see: { 'Operations of your app': 'use-as-a-package.md#declare-an-operation' },
+    see: { 'Operations of your app': '../use-as-a-package.md#declare-an-operation' },
     shown: 'The request failed by a mistake of the app. The error was logged.',
   },
   busy: {
@@ -212,7 +212,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     action: `${WAIT} Send a POST again with the same \`Idempotency-Key\`.`,
     see: {
       'Repeat a POST safely': 'http.md#repeat-a-post-safely',
-      Throttling: 'operating.md#throttling',
+      Throttling: '../operating.md#throttling',
     },
   },
   'identity-unavailable': {
@@ -238,7 +238,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     see: {
       'Wide entities': 'model.md#wide-entities',
       'Vertical split': 'model.md#vertical-split',
-      'Check consistency': 'operating.md#check-consistency',
+      'Check consistency': '../operating.md#check-consistency',
     },
     shown: 'Stored data was lost, or changed outside the API. The operator must repair it.',
   },
@@ -249,7 +249,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'An index or totals that the model declares are not built yet from the entities that were stored before. Writes go on, but a delete that would have to find the entities that refer to this one through the index. `detail` names the command that builds the index.',
     action: 'Retry later, or read by key, by partition or through another index.',
     operator: 'Run the command: `npm run reindex`.',
-    see: { 'Build a new index': 'change-the-model.md#build-a-new-index' },
+    see: { 'Build a new index': '../change-the-model.md#build-a-new-index' },
   },
   'not-provisioned': {
     status: 503,
@@ -258,7 +258,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'A table, queue or container of the app does not exist. A write of an entity was applied as a whole or not at all.',
     action: 'Retry later.',
     operator: '`/api/health` and the log of the app name what is missing and how to create it.',
-    see: { 'Create what is missing': 'operating.md#create-what-is-missing' },
+    see: { 'Create what is missing': '../operating.md#create-what-is-missing' },
     shown: 'A storage resource of the app does not exist. The operator must create it; /api/health names it.',
   },
 };

@@ -68,10 +68,10 @@ export function formatTable(head: readonly string[], body: readonly (readonly st
   return [toLine(head), `|${'---|'.repeat(head.length)}`, ...body.map(toLine)].join('\n');
 }
 
-/** The transactions of a create by entity, as docs/patterns.md reports them. */
+/** The transactions of a create by entity, as docs/internals/patterns.md reports them. */
 type Measured = ReadonlyMap<string, number>;
 
-/** Reads the measured creates from the text of docs/patterns.md. */
+/** Reads the measured creates from the text of docs/internals/patterns.md. */
 export function readMeasured(page: string): Measured {
   const rows = page.matchAll(/`POST \/api\/([a-z][a-z0-9]*)` \| 201 [^\n]*?` \| (\d+) \|/g);
   return new Map([...rows].map(([, entity = '', transactions]) => [entity, Number(transactions)]));

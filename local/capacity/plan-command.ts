@@ -6,7 +6,7 @@ import { formatPlan, readMeasured } from './format-plan.ts';
 import { planCapacity } from './plan.ts';
 import { readPublished } from './published.ts';
 
-const MEASURED = 'docs/patterns.md';
+const MEASURED = 'docs/internals/patterns.md';
 
 interface Options {
   readonly reads: number;

@@ -119,7 +119,7 @@ export function toAppText(
 ): string {
   return text
     .replaceAll(hasPage ? MARKERS : PAGE_PART, '')
-    .replaceAll(/(?<!node_modules\/rowkey\/)\bdocs\/(?=[\w-]+\.md)/g, 'node_modules/rowkey/docs/')
+    .replaceAll(/(?<!node_modules\/rowkey\/)\bdocs\/(?=[\w/-]+\.md)/g, 'node_modules/rowkey/docs/')
     .replaceAll('npm run infra', 'npx rowkey infra')
     .replace(/^name: my-app$/m, `name: ${name.replace(/^@[^/]+\//, '')}`);
 }

@@ -5,7 +5,7 @@ import { run } from '../cli/command.ts';
 import { createApiReports } from '../package/api-reports.ts';
 import { packPackages } from '../package/pack-packages.ts';
 
-const FOLDER = 'docs/api';
+const FOLDER = 'docs/reference/api';
 
 await run(
   new Command().description(`Writes what each entry of the packages exports into ${FOLDER}.`).action(async () => {

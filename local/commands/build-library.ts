@@ -14,35 +14,22 @@ const COMMAND_LINE = ['cli-progress', 'commander', 'croner', 'csv-parse', 'moder
 const TOOLS = ['azurite', 'fast-check', 'rolldown'];
 /** The pages for an author of an app. The others are about this repository: its tests, its template, its measurements. */
 const PAGES = [
+  ...['access', 'accounts', 'browsers', 'change-the-model', 'console', 'declare-an-entity', 'deploy', 'grants'],
   ...[
-    'access',
-    'accounts',
-    'audit',
-    'browsers',
-    'change-the-api',
-    'change-the-model',
-    'configuration',
-    'consistency',
-    'console',
-    'declare-an-entity',
-    'deploy',
-  ],
-  ...[
-    'grants',
-    'http',
     'import-export',
-    'infrastructure',
     'limits',
     'local',
-    'model',
     'operating',
     'other-languages',
-    'problems',
-    'security',
-    'telemetry',
     'testing',
+    'typed-client',
+    'use-as-a-package',
   ],
-  ...['typed-client', 'use-as-a-package', 'users', 'workflows'],
+  ...['users', 'workflows'],
+  ...['audit', 'change-the-api', 'configuration', 'http', 'infrastructure', 'model', 'problems', 'telemetry'].map(
+    (page) => `reference/${page}`,
+  ),
+  ...['consistency', 'security'].map((page) => `internals/${page}`),
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
 const COMMANDS =
@@ -58,7 +45,6 @@ const CLONE_ONLY = 'The commands `npm run …` and `npm test` of this page are t
  */
 export async function buildLibrary(folder = LIBRARY): Promise<void> {
   await rm(folder, { recursive: true, force: true });
-  await mkdir(join(folder, 'docs'), { recursive: true });
   const compiler = join(ROOT, 'node_modules', 'typescript', 'bin', 'tsc');
   // One checker takes two thirds of the processor time of four, which repeat a part of their work.
   const args = ['--project', join(ROOT, 'tsconfig.build.json'), '--outDir', folder, '--checkers', '1'];
@@ -98,8 +84,10 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   });
   for (const file of ['LICENSE', 'host.json']) await cp(join(ROOT, file), join(folder, file));
   await cp(join(ROOT, 'local', 'package', 'README.md'), join(folder, 'README.md'));
-  for (const page of PAGES)
+  for (const page of PAGES) {
+    await mkdir(join(folder, dirname(page)), { recursive: true });
     await writeFile(join(folder, page), toPackedPage(page, await readFile(join(ROOT, page), 'utf8')));
+  }
 }
 
 /** What the manifest of each published package has from that of the repository, which is private: it is the app of a clone. */

@@ -13,7 +13,7 @@ import { loadSamples } from '../packs/load-samples.ts';
 import { type Example, readPatternExamples } from '../packs/pattern-examples.ts';
 import { requirePack } from '../packs/remove-packs.ts';
 
-const FILE = 'docs/patterns.md';
+const FILE = 'docs/internals/patterns.md';
 const SETTLE_MS = 2_000;
 const SHOWN = 90;
 

@@ -5,9 +5,9 @@ import { Problem } from '../../lib/http/problem.ts';
 import { PROBLEMS, type ProblemKind } from '../../lib/http/problem-kinds.ts';
 import { run } from '../cli/command.ts';
 
-const PAGE = new URL('../../docs/problems.md', import.meta.url);
+const PAGE = new URL('../../docs/reference/problems.md', import.meta.url);
 
-/** Returns the text of docs/problems.md. */
+/** Returns the text of docs/reference/problems.md. */
 export function formatProblems(): string {
   const members = Object.entries(Problem.shape).map(
     ([name, { description = '' }]) => `| \`${name}\` | ${description} |`,
@@ -17,7 +17,7 @@ export function formatProblems(): string {
   return `# Problems
 
 Every error response is problem details ([RFC 9457](https://www.rfc-editor.org/rfc/rfc9457)) with the media type \`application/problem+json\`.
-The app serves these texts at \`/api/problems\`, where \`type\` leads. \`npm run problems\` writes this page from [problem-kinds.ts](../lib/http/problem-kinds.ts).
+The app serves these texts at \`/api/problems\`, where \`type\` leads. \`npm run problems\` writes this page from [problem-kinds.ts](../../lib/http/problem-kinds.ts).
 
 | Member | Meaning |
 |---|---|
@@ -49,10 +49,10 @@ async function writeProblems(): Promise<void> {
   const before = await readFile(PAGE, 'utf8').catch(() => '');
   const after = formatProblems();
   await writeFile(PAGE, after);
-  console.log(before === after ? 'docs/problems.md is up to date.' : 'docs/problems.md updated.');
+  console.log(before === after ? 'docs/reference/problems.md is up to date.' : 'docs/reference/problems.md updated.');
 }
 
 const program = new Command()
-  .description('Writes docs/problems.md from the codes of lib/http/problem-kinds.ts.')
+  .description('Writes docs/reference/problems.md from the codes of lib/http/problem-kinds.ts.')
   .action(writeProblems);
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await run(program);

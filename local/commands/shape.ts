@@ -5,7 +5,7 @@ import { requirePack } from '../packs/remove-packs.ts';
 import { countRuns } from '../shape/count-runs.ts';
 import { countSources, describeRuns, formatShape } from '../shape/shape-rows.ts';
 
-const PAGE = 'docs/architecture.md';
+const PAGE = 'docs/internals/architecture.md';
 const TABLE = /(<!-- shape: .* -->\n)[\s\S]*?(<!-- \/shape -->)/;
 
 async function writeShape(): Promise<void> {

@@ -6,7 +6,7 @@ interface GuidePattern {
   readonly tests: readonly string[];
 }
 
-/** The patterns in the order of docs/patterns.md. The requests that show them are in `pattern-examples.ts` of each pack. */
+/** The patterns in the order of docs/internals/patterns.md. The requests that show them are in `pattern-examples.ts` of each pack. */
 export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Point query',
@@ -18,7 +18,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Intra-partition secondary index',
     about:
-      'The entity is copied within its partition under another row key. The entity and its copy change in one entity group transaction, so readers always see both in the same version. One query reads a [range](http.md#ranges-of-an-index) of the index, in its order.',
+      'The entity is copied within its partition under another row key. The entity and its copy change in one entity group transaction, so readers always see both in the same version. One query reads a [range](../reference/http.md#ranges-of-an-index) of the index, in its order.',
     modules: ['lib/features/intra-partition-index/intra-partition-index.ts', 'lib/engine/write/plan.ts'],
     tests: ['test/lib/engine/write/plan.test.ts', 'test/scenarios/company-directory.test.ts'],
   },
@@ -36,7 +36,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'The three index-table shapes, and composite keys',
     about:
-      'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values, or by the first and a [range](http.md#ranges-of-an-index) of the second. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
+      'An index holds full copies, references (a second lookup per read), or some fields. A composite key supports a lookup by two values, or by the first and a [range](../reference/http.md#ranges-of-an-index) of the second. A list produces one row per element. A date is spread over buckets, so that no partition receives all writes of a day.',
     modules: [
       'lib/define/declaration/indexes.ts',
       'lib/define/places/index-entries.ts',
@@ -68,7 +68,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Entity group transactions',
     about:
-      'A batch of creates, puts, patches and deletes takes as few transactions as its rows fit into, 100 each, or exactly one (`atomic`). A range of a partition is deleted in the same way. See [http.md](http.md#batches).',
+      'A batch of creates, puts, patches and deletes takes as few transactions as its rows fit into, 100 each, or exactly one (`atomic`). A range of a partition is deleted in the same way. See [http.md](../reference/http.md#batches).',
     modules: ['lib/engine/write/entity-batch.ts'],
     tests: ['test/lib/engine/write/entity-batch.test.ts', 'test/scenarios/deleting-a-range.test.ts'],
   },
@@ -82,7 +82,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Denormalization',
     about:
-      'An entity has copies of fields of another entity. A department has the name of its manager, and both change in one transaction. Each product has the tax rate of its category, and a queue updates all of them after a change, a hundred in a transaction. See [model.md](model.md#copied-fields).',
+      'An entity has copies of fields of another entity. A department has the name of its manager, and both change in one transaction. Each product has the tax rate of its category, and a queue updates all of them after a change, a hundred in a transaction. See [model.md](../reference/model.md#copied-fields).',
     modules: ['lib/features/denormalization/denormalization.ts', 'lib/features/denormalization/fan-out.ts'],
     tests: [
       'test/scenarios/company-directory.test.ts',
@@ -93,14 +93,14 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'One-to-many relationships',
     about:
-      "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](model.md#references).",
+      "A field refers to an entity of any partition, which must exist when the field is written. With `onDelete: 'refuse'`, an entity cannot be deleted while others refer to it. See [model.md](../reference/model.md#references).",
     modules: ['lib/features/references/references.ts', 'lib/define/places/relation.ts'],
     tests: ['test/protocol/referring.test.ts'],
   },
   {
     name: 'Maintained counts',
     about:
-      'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries. Totals are numbers, sums and extremes of a group of entities in any partitions. See [model.md](model.md#totals).',
+      'An entity stores the number of entities of one kind in its partition. The count changes in the same transaction as each of these entities, conditional on its ETag. A process remembers the row that it wrote last, so the count costs no read. If another process changed the row meanwhile, storage rejects the transaction, and the process reads the row and retries. Totals are numbers, sums and extremes of a group of entities in any partitions. See [model.md](../reference/model.md#totals).',
     modules: [
       'lib/features/maintained-count/maintained-count.ts',
       'lib/engine/write/siblings.ts',
@@ -125,7 +125,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'High volume delete',
     about:
-      'Each day, month or year has a table. A table past retention is deleted in one storage operation, however many rows it has. Its rows may be archived in a blob before. See [model.md](model.md#periods).',
+      'Each day, month or year has a table. A table past retention is deleted in one storage operation, however many rows it has. Its rows may be archived in a blob before. See [model.md](../reference/model.md#periods).',
     modules: [
       'lib/features/high-volume-delete/high-volume-delete.ts',
       'lib/features/high-volume-delete/period-archive.ts',
@@ -149,7 +149,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Wide entities',
     about:
-      'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction. With `wide`, an entity has up to 2,000 fields or 3.5 MiB over several rows: one range query reads it, and one transaction changes it. See [model.md](model.md#wide-entities).',
+      'Counts that do not fit into one row are spread over several rows, which are read concurrently and changed in one transaction. With `wide`, an entity has up to 2,000 fields or 3.5 MiB over several rows: one range query reads it, and one transaction changes it. See [model.md](../reference/model.md#wide-entities).',
     modules: ['lib/features/data-series/series-counts.ts', 'lib/features/wide-entities/wide-entities.ts'],
     tests: [
       'test/lib/features/data-series/data-series.test.ts',
@@ -160,7 +160,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Vertical split',
     about:
-      'Groups of rarely read fields are in rows of their own beside the entity. A read leaves them out, and a write of other fields neither reads nor writes them. Both rows change in one transaction, and the ETag of the entity covers both. See [model.md](model.md#vertical-split).',
+      'Groups of rarely read fields are in rows of their own beside the entity. A read leaves them out, and a write of other fields neither reads nor writes them. Both rows change in one transaction, and the ETag of the entity covers both. See [model.md](../reference/model.md#vertical-split).',
     modules: [
       'lib/features/vertical-split/vertical-split.ts',
       'lib/engine/read/entity-rows.ts',
@@ -171,7 +171,7 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Large entities',
     about:
-      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](grants.md#upload-a-file). A data series that outgrows its row is stored the same way.',
+      'A file is stored as a blob. The blob is written before the entity refers to it, and deleted after the reference is removed. A timer deletes blobs that a crash left behind. The type is detected from the bytes. A client may [upload it directly to storage](../grants.md#upload-a-file). A data series that outgrows its row is stored the same way.',
     modules: [
       'lib/features/large-entities/attachment.ts',
       'lib/features/large-entities/large-entities.ts',
@@ -218,21 +218,21 @@ export const GUIDE_PATTERNS: readonly GuidePattern[] = [
   {
     name: 'Log data in blobs',
     about:
-      'Every change made through the API is appended to a blob of its hour before the response. Concurrent requests share an append, which `Server-Timing` reports separately. See [audit.md](audit.md).',
+      'Every change made through the API is appended to a blob of its hour before the response. Concurrent requests share an append, which `Server-Timing` reports separately. See [audit.md](../reference/audit.md).',
     modules: ['lib/operations/audit-log.ts', 'lib/engine/note-change.ts'],
     tests: ['test/lib/operations/audit-log.test.ts', 'test/scenarios/auditing.test.ts'],
   },
   {
     name: 'Shared access signatures',
     about:
-      "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [grants.md](grants.md).",
+      "A signature gives the caller access to the caller's own row or partition for fifteen minutes, with the declared permissions. The client then uses storage directly, and no function runs. See [grants.md](../grants.md).",
     modules: ['lib/access/grant.ts', 'lib/storage/table-sas.ts', 'lib/storage/blobs.ts'],
     tests: ['test/lib/access/grant.test.ts', 'test/scenarios/writing-straight-to-storage.test.ts'],
   },
   {
     name: 'Lookup tables',
     about:
-      'Each process keeps the list of a small entity in memory. See [model.md](model.md#lookup-tables) for what bounds its age and its size.',
+      'Each process keeps the list of a small entity in memory. See [model.md](../reference/model.md#lookup-tables) for what bounds its age and its size.',
     modules: ['lib/features/lookup/lookup.ts'],
     tests: ['test/scenarios/looking-up.test.ts'],
   },

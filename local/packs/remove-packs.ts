@@ -31,7 +31,7 @@ export async function removePacks(root: string, packs: readonly string[]): Promi
     lines.filter((line) => !packs.some((pack) => line.includes(`'../examples/${pack}/`))).join('\n'),
   );
   for (const pack of packs) await rm(join(root, 'examples', pack), { recursive: true });
-  for await (const page of glob(['README.md', 'docs/*.md'], { cwd: root })) {
+  for await (const page of glob(['README.md', 'docs/**/*.md'], { cwd: root })) {
     const text = await readFile(join(root, page), 'utf8');
     await writeFile(join(root, page), addNote(text, packs));
   }

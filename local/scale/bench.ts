@@ -1,7 +1,7 @@
 import type { Random } from './random.ts';
 import { createStation, quantile, type Step, simulate } from './simulate.ts';
 
-/** The model beside the measurements of docs/benchmarks.md. */
+/** The model beside the measurements of docs/internals/benchmarks.md. */
 
 /** A row of its first table: the product, and the bare handler with the same storage calls. */
 export interface Measured {
@@ -46,7 +46,7 @@ interface Compared {
 const SECONDS = 30;
 /** The request whose bare handler tells how long the emulator takes for one call. */
 const PROBE = 'GET by key';
-/** Storage calls of the requests that are compared; docs/benchmarks.md says so. A create appends to the audit log as well. */
+/** Storage calls of the requests that are compared; docs/internals/benchmarks.md says so. A create appends to the audit log as well. */
 const CALLS: Readonly<Record<string, number>> = { 'GET by key': 1, 'GET by full copy': 1, 'POST with indexes': 11 };
 
 /**

@@ -9,7 +9,7 @@ import { createRandom } from './random.ts';
 import { quantile } from './simulate.ts';
 import { type Assumptions, planSystem, requestsOf, type System, serveLoad, type Use, usesOf } from './system.ts';
 
-/** The parts of docs/scale.md that a run writes. Each part has seeds of its own. */
+/** The parts of docs/internals/scale.md that a run writes. Each part has seeds of its own. */
 
 export interface Report {
   readonly text: string;

@@ -15,8 +15,8 @@ import {
 } from './reports.ts';
 import type { Assumptions } from './system.ts';
 
-export const SCALE_PAGE = 'docs/scale.md';
-const BENCH_PAGE = 'docs/benchmarks.md';
+export const SCALE_PAGE = 'docs/internals/scale.md';
+const BENCH_PAGE = 'docs/internals/benchmarks.md';
 /** A part of the page that a run writes. */
 const PART = /(<!-- scale: (\w+) -->\n)[\s\S]*?(<!-- \/scale -->)/g;
 /** The request whose CPU is assumed, and how many callers sent it. */
@@ -46,7 +46,7 @@ export async function updateScale(page: string): Promise<Page> {
     const report = reports[name]?.();
     if (!report) throw new Error(`${SCALE_PAGE} names the part "${name}". Parts: ${Object.keys(reports).join(', ')}.`);
     for (const [file, chart] of Object.entries(report.charts ?? {}))
-      charts.set(`docs/scale/${file}.svg`, renderChart(chart));
+      charts.set(`docs/internals/scale/${file}.svg`, renderChart(chart));
     return `${begin}\n${report.text}\n\n${end}`;
   });
   return { text, charts };

@@ -5,7 +5,7 @@ import { countImplementers, membersOf } from './interfaces.ts';
 import { findOptionPlaces } from './option-places.ts';
 import { countLines, isOfLibrary, linesOf, readSourceFiles, type SourceFile } from './source-files.ts';
 
-/** A row of the table in docs/architecture.md. */
+/** A row of the table in docs/internals/architecture.md. */
 interface ShapeRow {
   readonly what: string;
   readonly count: number;

@@ -17,7 +17,7 @@ import { formatRatio } from './report.ts';
  */
 
 const PACKAGES = ['@nestjs/azure-database@3.0.0', 'electrodb@3.9.3', 'dynalite@4.0.0', '@aws-sdk/client-dynamodb@3'];
-const PAGE = 'docs/benchmarks/alternatives.md';
+const PAGE = 'docs/internals/benchmarks/alternatives.md';
 const ENTITIES = 2_000;
 const EFFORT = { rounds: 5, milliseconds: 500, callers: 1 };
 

@@ -25,7 +25,7 @@ interface Options {
 const FULL: Effort = { rounds: 5, milliseconds: 1_000, callers: [1, 16, 64] };
 const QUICK: Effort = { rounds: 5, milliseconds: 600, callers: [1, 16] };
 const GROWTH = 'growth';
-const PAGE = 'docs/benchmarks.md';
+const PAGE = 'docs/internals/benchmarks.md';
 
 const program = createCommand('Measures the product against plain code that does the same storage calls.')
   .option('--quick', 'fewer and shorter rounds, and no page', false)

@@ -15,7 +15,7 @@ test('names every value of the horizontal axis, in a form that has room', () => 
 test('the charts of the documentation show the recorded points; npm run bench -- --redraw draws them', {
   tags: ['slow'],
 }, async () => {
-  const folder = new URL('../../docs/benchmarks/', import.meta.url);
+  const folder = new URL('../../docs/internals/benchmarks/', import.meta.url);
   const drawn = (await readdir(folder)).filter((name) => name.endsWith('.svg'));
   const charts = Object.entries(await readCharts());
   expect(charts.map(([name]) => `${name}.svg`).toSorted()).toEqual(drawn.toSorted());

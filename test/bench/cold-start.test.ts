@@ -13,7 +13,7 @@ const request = (milliseconds: number) => ({ answered: 500 + milliseconds, first
 test('the figures of a cold start replace those of the last run', async () => {
   const cold = { hello: load(1, 1), app: load(282, 4), compiled: load(282, 3) };
   const response = { hello: request(17), app: request(97), afterPause: request(44), ratio: 1.154 };
-  const page = withFigures(await readFile('docs/performance.md', 'utf8'), cold, response);
+  const page = withFigures(await readFile('docs/internals/performance.md', 'utf8'), cold, response);
   for (const line of [
     '| An app with one function | 1 | 1.0 (24 ms) | 1.00 (50 MB) | 25 ms |',
     '| This app | 282 | 4.0 (96 ms) | 4.00 (200 MB) | 100 ms |',
@@ -25,5 +25,5 @@ test('the figures of a cold start replace those of the last run', async () => {
       line,
     ).toHaveLength(1);
   expect(withFigures(page, cold, response)).toBe(page);
-  expect(() => withFigures('# Performance', cold, response)).toThrow('docs/performance.md has no marks');
+  expect(() => withFigures('# Performance', cold, response)).toThrow('docs/internals/performance.md has no marks');
 });

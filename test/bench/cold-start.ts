@@ -12,7 +12,7 @@ import { type FirstRequest, prepareFirstRequests } from './first-request.ts';
  * an app with one function, and writes the figures into the documentation.
  */
 
-const PAGE = 'docs/performance.md';
+const PAGE = 'docs/internals/performance.md';
 const ROUNDS = 9;
 const OUT = fileURLToPath(new URL('../../out', import.meta.url));
 const HELLO = `import { app } from '@azure/functions';

@@ -3,7 +3,7 @@ import type { Growth } from './growth-report.ts';
 import { type Result, SAME_WORK } from './measure.ts';
 import { formatTable } from './report.ts';
 
-/** docs/benchmarks.md. */
+/** docs/internals/benchmarks.md. */
 
 interface Measured extends Growth {
   readonly environment: string;
@@ -35,9 +35,9 @@ ${ASIDE}
 | \`npm run bench\` | everything below, in about ten minutes |
 | \`npm run bench -- --quick\` | the comparisons, in less than three minutes, to the console |
 | \`npm run bench -- --quick --check\` | the same, and fails if a ratio of p50, throughput or CPU was not recorded, or is worse than the recorded one by more than its spread (at least a tenth), twice in a row. CI runs it |
-| \`npm run bench -- --record\` | records the ratios in [recorded.json](../test/bench/recorded.json), with \`--only\` those of a few comparisons |
+| \`npm run bench -- --record\` | records the ratios in [recorded.json](../../test/bench/recorded.json), with \`--only\` those of a few comparisons |
 | \`npm run bench -- --only GET\` | the comparisons whose name contains the text; \`growth\` for the charts |
-| \`npm run bench -- --redraw\` | draws the charts below from [their points](../test/bench/recorded-charts.json), which a run records |
+| \`npm run bench -- --redraw\` | draws the charts below from [their points](../../test/bench/recorded-charts.json), which a run records |
 | \`npm run bench -- --million\` | growth up to a million entities as well, in about half an hour |
 
 ## The product to a bare handler

@@ -6,7 +6,7 @@ import { type Chart, renderChart } from '../../local/scale/charts.ts';
 /** The points of the charts of the last run, so that a change of their look needs no run. */
 
 const FILE = fileURLToPath(new URL('recorded-charts.json', import.meta.url));
-const FOLDER = 'docs/benchmarks';
+const FOLDER = 'docs/internals/benchmarks';
 const DIGITS = 3;
 
 type Charts = Readonly<Record<string, Chart>>;

@@ -9,7 +9,7 @@ import { promisify } from 'node:util';
  * into the documentation. Instantiations do not depend on the machine. Ends with 1 if a bound is exceeded.
  */
 
-const PAGE = 'docs/performance.md';
+const PAGE = 'docs/internals/performance.md';
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const OUT = join(ROOT, 'out');
 const execute = promisify(execFile);

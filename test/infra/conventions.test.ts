@@ -87,7 +87,7 @@ test('the documentation counts the instances that a zone-redundant app always ha
     1 +
     [engineReconcile.INDEX_CHANGES_QUEUE, engineReconcile.TRANSFERS_QUEUE].length +
     Object.keys(appFunctions.TIMERS).length;
-  const page = readFileSync(new URL('../../docs/infrastructure.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../docs/reference/infrastructure.md', import.meta.url), 'utf8');
   expect(page).toContain(`${2 * groups} always-ready instances`);
 });
 

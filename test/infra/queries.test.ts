@@ -80,7 +80,7 @@ test('the alert on the daily cap reads the event of the workspace', () => {
 });
 
 test('the documentation lists every alert with its severity', () => {
-  const page = readFileSync(new URL('../../docs/infrastructure.md', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../docs/reference/infrastructure.md', import.meta.url), 'utf8');
   const [, section = ''] = /^## Alerts\n(.*?)^## /ms.exec(page) ?? [];
   const rows = [...section.matchAll(/^\| ([^|]+) \| .* \| (\d) \| .*\|$/gm)].map(([, title, severity]) => [
     title,

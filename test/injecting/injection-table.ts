@@ -6,7 +6,7 @@ import type { Outcome } from './try-injection.ts';
 
 /** The table of injections in the documentation: what is found, repaired and left to a person. */
 
-const PAGE = 'docs/consistency.md';
+const PAGE = 'docs/internals/consistency.md';
 const [BEGIN, END] = ['<!-- injections: written by `npm run injections` -->\n', '<!-- /injections -->'];
 const NOTHING = 'nothing follows';
 

@@ -147,7 +147,7 @@ describe('settings', () => {
   });
 
   test('are documented, and the template sets only documented ones', async () => {
-    const documentation = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+    const documentation = await readFile(new URL('../../docs/reference/configuration.md', import.meta.url), 'utf8');
     const told = documentation
       .match(/`[\w.]+`/g)
       ?.map((name) => name.slice(1, -1).replace(/^__/, 'AzureWebJobsStorage__'));

@@ -8,7 +8,7 @@ import { Finding } from '../kit/define.ts';
 import { RULES } from '../model/rules.ts';
 import { PROMISES } from '../mutation/promises.ts';
 
-const pages = globSync(['*.md', 'docs/*.md']);
+const pages = globSync(['*.md', 'docs/*.md', 'docs/{internals,reference}/*.md']);
 
 /** Returns the anchors that GitHub gives the headings of a page. */
 function anchorsOf(page: string): string[] {
@@ -57,17 +57,19 @@ describe.each(pages)('%s', (page) => {
 test('docs/README.md leads to every page', () => {
   const index = readFileSync('docs/README.md', 'utf8');
   expect(
-    globSync('*.md', { cwd: 'docs' }).filter((page) => page !== 'README.md' && !index.includes(`](${page})`)),
+    globSync('{*,internals/*,reference/*}.md', { cwd: 'docs' }).filter(
+      (page) => page !== 'README.md' && !index.includes(`](${page})`),
+    ),
   ).toEqual([]);
 });
 
-test('docs/problems.md describes the codes', () => {
-  const isCurrent = readFileSync('docs/problems.md', 'utf8') === formatProblems();
-  expect(isCurrent, 'docs/problems.md is stale: run npm run problems, and commit it').toBe(true);
+test('docs/reference/problems.md describes the codes', () => {
+  const isCurrent = readFileSync('docs/reference/problems.md', 'utf8') === formatProblems();
+  expect(isCurrent, 'docs/reference/problems.md is stale: run npm run problems, and commit it').toBe(true);
 });
 
-test('docs/security.md names tests that exist', () => {
-  const named = [...readFileSync('docs/security.md', 'utf8').matchAll(/`([\w/-]+\.test\.ts)`/g)].map(
+test('docs/internals/security.md names tests that exist', () => {
+  const named = [...readFileSync('docs/internals/security.md', 'utf8').matchAll(/`([\w/-]+\.test\.ts)`/g)].map(
     ([, file]) => file,
   );
   expect(named.length).toBeGreaterThan(20);
@@ -91,8 +93,8 @@ test('docs/operating.md describes every finding of the consistency check', () =>
   );
 });
 
-test('docs/infrastructure.md names every alert and every saved query', () => {
-  const text = readFileSync('docs/infrastructure.md', 'utf8');
+test('docs/reference/infrastructure.md names every alert and every saved query', () => {
+  const text = readFileSync('docs/reference/infrastructure.md', 'utf8');
   const titles = ['alerts', 'queries'].flatMap((module) =>
     [...readFileSync(`infra/modules/${module}.bicep`, 'utf8').matchAll(/^ +(?:title|question): '(.+)'$/gm)].map(
       ([, title = '']) => title,
@@ -102,8 +104,8 @@ test('docs/infrastructure.md names every alert and every saved query', () => {
   expect(titles.filter((title) => !text.includes(title))).toEqual([]);
 });
 
-test('docs/architecture.md names functions that exist', () => {
-  const named = [...readFileSync('docs/architecture.md', 'utf8').matchAll(/`([\w/.-]+\.ts):(\w+)`/g)];
+test('docs/internals/architecture.md names functions that exist', () => {
+  const named = [...readFileSync('docs/internals/architecture.md', 'utf8').matchAll(/`([\w/.-]+\.ts):(\w+)`/g)];
   expect(named.length).toBeGreaterThan(10);
   const missing = named.filter(([, file = '', name]) => {
     const source = existsSync(file) ? readFileSync(file, 'utf8') : '';
@@ -127,13 +129,13 @@ test('docs/testing.md shows the test that the tests run', () => {
 const checklist = await readChecklist();
 const recommendations = recommendationsOf(checklist);
 
-describe('docs/checklist.yaml', () => {
+describe('docs/internals/checklist.yaml', () => {
   test('has an id of its own for every recommendation', () => {
     const ids = recommendations.map(({ id }) => id);
     expect(ids.filter((id, index) => ids.indexOf(id) < index)).toEqual([]);
   });
 
-  const hint = 'change docs/checklist.yaml, then run npm run checklist';
+  const hint = 'change docs/internals/checklist.yaml, then run npm run checklist';
 
   test('names files that exist', () => {
     const named = recommendations.flatMap(({ id, files }) => files.map((file) => ({ id, file })));
@@ -159,9 +161,9 @@ describe('docs/checklist.yaml', () => {
     expect(wrong, hint).toEqual([]);
   });
 
-  test('is what docs/checklist.md shows', () => {
-    const isCurrent = readFileSync('docs/checklist.md', 'utf8') === formatChecklist(checklist);
-    expect(isCurrent, 'docs/checklist.md is stale: run npm run checklist, and commit it').toBe(true);
+  test('is what docs/internals/checklist.md shows', () => {
+    const isCurrent = readFileSync('docs/internals/checklist.md', 'utf8') === formatChecklist(checklist);
+    expect(isCurrent, 'docs/internals/checklist.md is stale: run npm run checklist, and commit it').toBe(true);
   });
 });
 
@@ -172,10 +174,10 @@ function countTests(name: string): number {
   return ["'", '`'].reduce((count, quote) => count + source.split(`${quote}${title}${quote},`).length - 1, 0);
 }
 
-test('docs/configuration.md says what host.json has', () => {
+test('docs/reference/configuration.md says what host.json has', () => {
   const { extensions, logging } = JSON.parse(readFileSync('host.json', 'utf8'));
   const { queues } = extensions;
-  const page = readFileSync('docs/configuration.md', 'utf8');
+  const page = readFileSync('docs/reference/configuration.md', 'utf8');
   const seconds = (span: string) => `${Number(span.split(':').at(-1))} s`;
   for (const row of [
     `| \`logging.logLevel.default\` | \`${logging.logLevel.default}\` |`,

@@ -1,4 +1,4 @@
-// Executable specification of docs/consistency.md: visits every state of a tiny world (two entities, two writers, two queue functions,
+// Executable specification of docs/internals/consistency.md: visits every state of a tiny world (two entities, two writers, two queue functions,
 // one crash anywhere) and checks that once all is quiet the index agrees with the entities, and that two entities never hold one unique value.
 //   node protocol.mjs unique|plain lease|zombie|prompt [broken rule]
 //

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { IS_EVERY_POINT, sampleItems } from '../points.ts';
 
 /**
- * Visits the first states of the model in docs/consistency.md, with one queue function. A broken rule shows in these
+ * Visits the first states of the model in docs/internals/consistency.md, with one queue function. A broken rule shows in these
  * few states; `FUNCTIONS=1 SCRIPT=Q node test/model/protocol.mjs plain prompt` visits all states of a script.
  */
 const STATES = 8_000;

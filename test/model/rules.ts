@@ -1,5 +1,5 @@
 /**
- * The rules of the tables *The order of the steps* and *Time* in docs/consistency.md: the code without each rule, and the test that then
+ * The rules of the tables *The order of the steps* and *Time* in docs/internals/consistency.md: the code without each rule, and the test that then
  * finds a difference. `npm run rules` proves it.
  */
 
@@ -13,7 +13,7 @@ const ANNOUNCEMENT = 'lib/engine/write/announcement.ts';
 const RECONCILE = 'lib/engine/reconcile/reconcile.ts';
 const HOLD = 'lib/engine/reconcile/hold.ts';
 
-export const PAGE = 'docs/consistency.md';
+export const PAGE = 'docs/internals/consistency.md';
 export const [BEGIN, END] = ['<!-- rules: written by `npm run rules` -->\n', '<!-- /rules -->'];
 
 /** Something that the code promises, taken out of the code, and the test that then fails. */
@@ -27,7 +27,7 @@ export interface Cut {
   readonly test: readonly [file: string, title: string];
   /** A part of the test's error: the difference. */
   readonly finds: string;
-  /** The ids of recommendations in docs/checklist.yaml that are the same promise. Each cites the test. */
+  /** The ids of recommendations in docs/internals/checklist.yaml that are the same promise. Each cites the test. */
   readonly recommendations?: readonly string[];
 }
 
@@ -392,7 +392,7 @@ export function toPattern(title: string): string {
   return title.replaceAll(/[^\w %]/g, '\\$&').replaceAll(/%[a-z]/g, '.+');
 }
 
-/** The table of docs/consistency.md. */
+/** The table of docs/internals/consistency.md. */
 export function tableOfRules(): string {
   const rows = RULES.map(({ without, test: [file, title] }) => `| ${without} | [${title}](../${file}) |`);
   return ['| Without the rule | Test that fails |', '|---|---|', ...rows].join('\n');

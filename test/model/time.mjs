@@ -1,4 +1,4 @@
-// Time in the protocol of docs/consistency.md: visits every state of two writers and a queue function that measure their holds in
+// Time in the protocol of docs/internals/consistency.md: visits every state of two writers and a queue function that measure their holds in
 // ticks, and of requests that storage executes late. protocol.mjs has the protocol without time, in more detail.
 //   node time.mjs plain|unique [broken rules]
 //

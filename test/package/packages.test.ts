@@ -73,19 +73,19 @@ test('every entry resolves to JavaScript and its types, in Node and in bundlers'
 test('the packed pages import every entry, and no other', SLOW, async () => {
   const { name, folder } = library();
   const { exports } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8'));
-  const pages = [join(folder, 'README.md'), ...globSync(join(folder, 'docs', '*.md'))];
+  const pages = [join(folder, 'README.md'), ...globSync(join(folder, 'docs', '**', '*.md'))];
   const texts = await Promise.all(pages.map((page) => readFile(page, 'utf8')));
   const named = texts.flatMap((text) => [...text.matchAll(/from '(rowkey(?:\/[\w/-]+)?)'/g)].map(([, entry]) => entry));
   const entries = Object.keys(exports).map((entry) => entry.replace('.', name));
   expect([...new Set(named)].toSorted()).toEqual(entries.toSorted());
 });
 
-test('docs/api has what the entries export', SLOW, async () => {
-  const folder = join(ROOT, 'docs', 'api');
+test('docs/reference/api has what the entries export', SLOW, async () => {
+  const folder = join(ROOT, 'docs', 'reference', 'api');
   const files = (await readdir(folder)).toSorted();
   const texts = await Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
   const reports = await createApiReports(packages);
-  const hint = 'docs/api is stale: run npm run api, and commit it';
+  const hint = 'docs/reference/api is stale: run npm run api, and commit it';
   expect(Object.keys(reports).toSorted(), hint).toEqual(files);
   for (const [index, file] of files.entries()) expect(reports[file], hint).toBe(texts[index]);
 });

@@ -19,7 +19,7 @@ import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, type Schedule, stall, tickets } from '../stalled-process.ts';
 import { laterBy, openWorld } from '../world.ts';
 
-/** The table *The order of the steps* of docs/consistency.md: one schedule for each rule, which finds a difference without the rule. */
+/** The table *The order of the steps* of docs/internals/consistency.md: one schedule for each rule, which finds a difference without the rule. */
 
 /** Longer than a read of the log takes. */
 const APPEND_MS = 500;

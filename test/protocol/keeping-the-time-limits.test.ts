@@ -9,7 +9,7 @@ import { log } from '../silent-log.ts';
 import { cars, expectAgreement, guests, newCar, newGuest, stall, tickets } from '../stalled-process.ts';
 import { openWorld, QUICK, withClock } from '../world.ts';
 
-/** The table *Time* of docs/consistency.md: one schedule for each rule, which finds a difference without the rule. */
+/** The table *Time* of docs/internals/consistency.md: one schedule for each rule, which finds a difference without the rule. */
 
 /** A hold is renewed after 2 s and ends after 5. */
 const SHORT: Timing = { commitWithinMs: 2_500, claimForMs: 3_500, hideIntentForSeconds: 5, settleWithinMs: 5_000 };

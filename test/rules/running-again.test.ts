@@ -10,12 +10,13 @@ import { engineTransfer, engineWrite } from '../kit/engine.ts';
 import { storageRows } from '../kit/storage.ts';
 import { log } from '../silent-log.ts';
 
-/** What an operation runs again: a case for each cell of the table in docs/consistency.md. */
+/** What an operation runs again: a case for each cell of the table in docs/internals/consistency.md. */
 
 type Operation = 'move' | 'archive' | 'another key' | 'large delete';
 type Ran = 'yes' | 'no' | 'request only' | 'cannot';
 
-const page = readFileSync('docs/consistency.md', 'utf8').split('\n### What runs again\n')[1]?.split('\n### ')[0] ?? '';
+const page =
+  readFileSync('docs/internals/consistency.md', 'utf8').split('\n### What runs again\n')[1]?.split('\n### ')[0] ?? '';
 const OPERATIONS: readonly Operation[] = ['move', 'archive', 'another key', 'large delete'];
 
 /** The cells of the table. A row without a name continues the one before. */

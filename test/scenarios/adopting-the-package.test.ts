@@ -61,7 +61,7 @@ test('packs JavaScript and declarations without the examples, the app and its to
   expect(
     packed.filter(
       (path) =>
-        !/^lib\/console\/|^infra\/.*\.(bicep|bicepparam|json|kql|yaml|yml)$|^lib\/.*\.(js|d\.ts)$|^local\/.*\.js$|^docs\/[\w-]+\.md$|^(package\.json|README\.md|LICENSE|host\.json)$/.test(
+        !/^lib\/console\/|^infra\/.*\.(bicep|bicepparam|json|kql|yaml|yml)$|^lib\/.*\.(js|d\.ts)$|^local\/.*\.js$|^docs\/([a-z]+\/)?[\w-]+\.md$|^(package\.json|README\.md|LICENSE|host\.json)$/.test(
           path,
         ),
     ),

@@ -12,10 +12,10 @@ async function costOfCreate(entity: string, body: Readonly<Record<string, unknow
   return Number(/desc="(\d+) transaction/.exec(headers.get('server-timing') ?? '')?.[1]);
 }
 
-test('a create costs the transactions that docs/http.md states', { tags: ['slow'] }, async () => {
-  const rows = readFileSync('docs/http.md', 'utf8').matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
+test('a create costs the transactions that docs/reference/http.md states', { tags: ['slow'] }, async () => {
+  const rows = readFileSync('docs/reference/http.md', 'utf8').matchAll(/^\| Create one of `(\w+)`[^|]*\| (\d+)/gm);
   const costs = Object.fromEntries([...rows].map(([, entity, cost]) => [String(entity), Number(cost)]));
-  // The fixtures have neither the two totals of orders, of 3 each, nor the index of departments; docs/patterns.md measures them.
+  // The fixtures have neither the two totals of orders, of 3 each, nor the index of departments; docs/internals/patterns.md measures them.
   const said = {
     ...costs,
     orders: Number(costs.orders) - 2 * 3,

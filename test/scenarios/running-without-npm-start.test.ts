@@ -27,7 +27,8 @@ async function prepare() {
   expect((await stat(data)).mode & 0o777).toBe(0o700);
 
   const { blob, queue, table } = await chooseFixedPorts();
-  const [, documented = ''] = /^npx azurite (.+?)(?: &)?$/m.exec(await readFile('docs/configuration.md', 'utf8')) ?? [];
+  const [, documented = ''] =
+    /^npx azurite (.+?)(?: &)?$/m.exec(await readFile('docs/reference/configuration.md', 'utf8')) ?? [];
   const options = documented.replace('.rowkey', data).split(' ');
   const ports = { blob, queue, table };
   const portOptions = Object.entries(ports).flatMap(([service, port]) => [`--${service}Port`, String(port)]);
@@ -69,7 +70,7 @@ async function startHost(settings: Readonly<Record<string, string>>) {
   return { logged, health };
 }
 
-/** The host and the emulator run by hand, as docs/configuration.md has it: nothing of `npm start` prepares storage. */
+/** The host and the emulator run by hand, as docs/reference/configuration.md has it: nothing of `npm start` prepares storage. */
 test('the app creates what is missing in the emulator, and is healthy with the sample settings', {
   tags: ['slow'],
 }, async () => {

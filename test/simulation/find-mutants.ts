@@ -9,10 +9,10 @@ import { MUTANTS, type Mutant } from './mutants.ts';
 
 /**
  * `npm run simulate-mutants`: leaves out each rule of the protocol and each mending, demands that the simulation finds it, and writes the
- * table of docs/consistency.md. `npm run simulate-mutants -- TEXT` runs those whose name has the text, and writes their rows.
+ * table of docs/internals/consistency.md. `npm run simulate-mutants -- TEXT` runs those whose name has the text, and writes their rows.
  */
 
-const PAGE = 'docs/consistency.md';
+const PAGE = 'docs/internals/consistency.md';
 const [BEGIN, END] = ['<!-- mutants: written by `npm run simulate-mutants` -->\n', '<!-- /mutants -->'];
 const WORLD = ['--import', './test/simulation/world/virtual-globals.ts', '--import', './test/simulation/leave-out.ts'];
 

@@ -52,7 +52,7 @@ import { departure, GONE, INTERRUPTED, transferEntity } from './transfer-entity.
  * The record of the operation has the rules on rows of the caller who requested it (recorded-rules.ts). They are asked again of each state of the
  * source that is copied, before the point of no return: the caller's rights are those of the request, and the rows are those that are found.
  * test/model/transfer-rules.ts is the specification. A move computes derived fields again, also those of children; an archive, a large delete
- * and the move to another key leave each value as it is. docs/consistency.md says what else runs again.
+ * and the move to another key leave each value as it is. docs/internals/consistency.md says what else runs again.
  *
  * While entities are moved to another key (operations/rekey.ts), an operation that has begun at the former keys is finished or undone there,
  * and begins at the new keys once its entities are there. test/model/rekey-moves.ts is the specification.

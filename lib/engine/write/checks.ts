@@ -66,7 +66,7 @@ export interface CheckedWrite {
 }
 
 interface Check {
-  /** What must be true, for docs/consistency.md. */
+  /** What must be true, for docs/internals/consistency.md. */
   readonly requires: string;
   readonly otherwise: ErrorCode;
   /** What a refused caller learns. */
@@ -74,7 +74,7 @@ interface Check {
   check(write: CheckedWrite): void | Promise<void>;
 }
 
-/** In this order. docs/consistency.md lists them. */
+/** In this order. docs/internals/consistency.md lists them. */
 export const CHECKS: readonly Check[] = [
   {
     requires: 'the entities are at the key of the declaration',

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { engineCore } from '../../kit/engine.ts';
 
-/** The time limit of storage for a write, and 20 seconds for pauses, delays and clocks: see "Time" in docs/consistency.md. */
+/** The time limit of storage for a write, and 20 seconds for pauses, delays and clocks: see "Time" in docs/internals/consistency.md. */
 const LATE_MS = 15_000 + 20_000;
 
 test('no other process writes while a request may still be executed', () => {

@@ -4,7 +4,7 @@ import { defineEntity, defineModel } from '../../../lib/define.ts';
 import { createTestStore } from '../../../lib/testing/index.ts';
 import { costOf } from '../../cost-of.ts';
 
-/** Fields that other writers change, or that are under load of their own, are entities under the same key: docs/model.md. */
+/** Fields that other writers change, or that are under load of their own, are entities under the same key: docs/reference/model.md. */
 
 const id = { depot: z.string(), productId: z.string() };
 const access = { read: ['clerk'], write: ['clerk'] };
@@ -96,7 +96,7 @@ test('an entity beside another one cannot exist without it, and both are changed
   expect([await store.products.get(key), await store.stocks.get(key)]).toEqual([undefined, undefined]);
 });
 
-test('the transactions of fields apart are those that docs/model.md states', async () => {
+test('the transactions of fields apart are those that docs/reference/model.md states', async () => {
   const { store } = await open();
   const minimal = { return: 'minimal' } as const;
   expect({

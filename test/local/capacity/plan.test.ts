@@ -147,7 +147,7 @@ test('the pages that name costs agree with the plan', async () => {
   const root = new URL('../../../', import.meta.url);
   const read = (page: string) => readFile(new URL(page, root), 'utf8');
   const { timers } = planCapacity([], assumed, published);
-  expect(await read('docs/infrastructure.md')).toContain(
+  expect(await read('docs/reference/infrastructure.md')).toContain(
     `${format(timers.runs)} runs of timers, of at least one second each, most of \`poison\`: $${formatDollars(timers.amount)} at 2 GB`,
   );
   expect(await read('docs/capacity.md')).toContain(`The timers of the app run ${format(timers.runs)} times a month`);

@@ -149,7 +149,7 @@ test('the mover copies and compares with as many transactions as the model says'
 });
 
 test('the model has the throughput of the bench within a fifth', { tags: ['slow'] }, async () => {
-  const compared = compareWithBench(readBench(await read('docs/benchmarks.md')), createRandom(3));
+  const compared = compareWithBench(readBench(await read('docs/internals/benchmarks.md')), createRandom(3));
   expect(compared).toHaveLength(9);
   for (const { measured, perSecond } of compared) {
     expect(perSecond / measured.product.perSecond, `${measured.work}, ${measured.callers}`).toBeGreaterThan(0.8);
@@ -157,10 +157,13 @@ test('the model has the throughput of the bench within a fifth', { tags: ['slow'
   }
 });
 
-test.runIf(IS_EVERY_POINT)('docs/scale.md and its charts are those of a run: npm run scale', async ({ skip }) => {
-  if (!deployedApp.model.list.some(({ name }) => name === 'employees')) skip('The example pack directory is needed.');
-  const page = await read(SCALE_PAGE);
-  const { text, charts } = await updateScale(page);
-  expect(text).toBe(page);
-  for (const [file, svg] of charts) expect(await read(file), file).toBe(svg);
-});
+test.runIf(IS_EVERY_POINT)(
+  'docs/internals/scale.md and its charts are those of a run: npm run scale',
+  async ({ skip }) => {
+    if (!deployedApp.model.list.some(({ name }) => name === 'employees')) skip('The example pack directory is needed.');
+    const page = await read(SCALE_PAGE);
+    const { text, charts } = await updateScale(page);
+    expect(text).toBe(page);
+    for (const [file, svg] of charts) expect(await read(file), file).toBe(svg);
+  },
+);

@@ -7,7 +7,7 @@ import { countSources } from '../../../local/shape/shape-rows.ts';
 import { parseSource } from '../../../local/shape/source-files.ts';
 
 test('keeps each count of the sources within a bound that it has reached', { tags: ['slow'] }, () => {
-  const page = readFileSync('docs/architecture.md', 'utf8');
+  const page = readFileSync('docs/internals/architecture.md', 'utf8');
   // A count above its bound is bold. Counts without a bound have no number after them.
   const reached = [...page.matchAll(/^\| (.+) \| \d[\d,]*(?: \(.+\))? \| \d[\d,]* \|/gm)].map(([, what]) => what);
   expect(reached).toContain('Type parameters of `defineEntity`');

@@ -250,7 +250,7 @@ export const STORAGE: readonly Cut[] = [
     edits: [['          meter.transactions += 1;\n', '          if (named !== BATCH) meter.transactions += 1;\n']],
     test: [
       'test/scenarios/costing-what-the-docs-say.test.ts',
-      'a create costs the transactions that docs/http.md states',
+      'a create costs the transactions that docs/reference/http.md states',
     ],
     finds: '+   "employees": 9,',
   },

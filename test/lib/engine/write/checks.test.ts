@@ -343,7 +343,7 @@ test.each([
 });
 
 test('the page lists the checks in their order', () => {
-  const [, below = ''] = readFileSync('docs/consistency.md', 'utf8').split('\n### What a write must pass\n');
+  const [, below = ''] = readFileSync('docs/internals/consistency.md', 'utf8').split('\n### What a write must pass\n');
   const [section = ''] = below.split('\n### ');
   const listed = section.split('\n').filter((line) => /^\| \d/.test(line));
   const rows = CHECKS.map(({ requires, otherwise, tells }, position) => {
