@@ -1,0 +1,20 @@
+import starlight from '@astrojs/starlight';
+import { defineConfig, passthroughImageService } from 'astro/config';
+import starlightLinksValidator from 'starlight-links-validator';
+import { readSidebar } from './sidebar.ts';
+
+export default defineConfig({
+  // The pictures are small enough as they are, and sharp is a binary for each platform.
+  image: { service: passthroughImageService() },
+  integrations: [
+    starlight({
+      title: 'Rowkey',
+      description: 'A serverless data back end on Azure Table, Queue and Blob storage, driven by a declaration.',
+      social: [{ icon: 'github', label: 'GitHub', href: 'https://github.com/contoso/rowkey' }],
+      sidebar: readSidebar(),
+      customCss: ['./src/styles/site.css'],
+      lastUpdated: false,
+      plugins: [starlightLinksValidator({ errorOnLocalLinks: false })],
+    }),
+  ],
+});

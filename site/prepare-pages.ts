@@ -1,0 +1,70 @@
+import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
+import { renderMermaidSVG } from 'beautiful-mermaid';
+
+/**
+ * Writes the pages of docs/ as Starlight reads them. The Markdown in the repository has no front matter, and its links lead to
+ * files, so that it reads well on GitHub too.
+ */
+
+const DOCS = '../docs';
+const PAGES = 'src/content/docs';
+const REPOSITORY = 'https://github.com/contoso/rowkey';
+const COLORS = { bg: 'var(--sl-color-bg)', fg: 'var(--sl-color-text)', transparent: true };
+/** The home page is a table of contents. */
+const HOME = {
+  tableOfContents: false,
+  next: false,
+  hero: {
+    tagline: 'Declare what your app stores. Get a back end on Azure that you pay for by request.',
+    actions: [
+      { text: 'Get started', link: '/getting-started/', icon: 'right-arrow' },
+      { text: 'Code', link: REPOSITORY, icon: 'external', variant: 'minimal' },
+    ],
+  },
+};
+
+const pages = globSync('**/*.md', { cwd: DOCS }).filter((page) => !page.startsWith('reference/api/'));
+const known = new Set(pages);
+
+/** Returns the address of a page of docs/ in the site. */
+function toRoute(page: string): string {
+  const name = page.slice(0, -'.md'.length);
+  return name === 'README' ? '/' : `/${name}/`;
+}
+
+function toSitePage(page: string, text: string): string {
+  const [, title = ''] = /^# (.+)\n/.exec(text) ?? [];
+  const body = text.slice(text.indexOf('\n') + 1);
+  const linked = body.replaceAll(/\]\(([^)#\s:]+)(#[^)\s]*)?\)/g, (link, target: string, anchor = '') => {
+    const file = posix.join(posix.dirname(page), target);
+    if (known.has(file)) return `](${toRoute(file)}${anchor})`;
+    if (/\.(png|svg)$/.test(file)) return link;
+    return `](${REPOSITORY}/blob/main/${posix.join('docs', file)}${anchor})`;
+  });
+  const drawn = linked.replaceAll(/^```mermaid\n(.*?)^```$/gms, (_, diagram: string) => drawDiagram(diagram));
+  const front = {
+    title: title.replaceAll('`', ''),
+    editUrl: `${REPOSITORY}/edit/main/docs/${page}`,
+    ...(page === 'README.md' ? HOME : {}),
+  };
+  const lines = Object.entries(front).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
+  return `---\n${lines.join('\n')}\n---\n${drawn}`;
+}
+
+/** HTML in Markdown ends at an empty line. */
+function drawDiagram(diagram: string): string {
+  const svg = renderMermaidSVG(diagram, COLORS).replaceAll(/\n\s*\n/g, '\n');
+  return `<div class="diagram not-content">\n${svg}\n</div>`;
+}
+
+rmSync(PAGES, { recursive: true, force: true });
+for (const page of pages) {
+  const file = join(PAGES, page === 'README.md' ? 'index.md' : page);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, toSitePage(page, readFileSync(join(DOCS, page), 'utf8')));
+}
+for (const picture of globSync('**/*.{png,svg}', { cwd: DOCS })) {
+  mkdirSync(dirname(join(PAGES, picture)), { recursive: true });
+  cpSync(join(DOCS, picture), join(PAGES, picture));
+}
