@@ -98,6 +98,7 @@ export interface ModelDeclaration<
     NoInfer<Declared[number]['name']>,
     NoInfer<Own[number]['name']>
   >[];
+  /** The entities that the app stores. An entity that is not listed has no routes and no tables. */
   readonly entities: CheckedRoles<Declared, Roles[number]>;
   /** What the app does beside reading and writing its entities: `createRowkey` has the implementations. By default nothing. */
   readonly operations?: CheckedRoles<Own, Roles[number]>;

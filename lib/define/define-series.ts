@@ -20,10 +20,22 @@ import { CALENDAR_UNITS, type CalendarUnit } from './keys/calendar.ts';
 import { anything, optionErrors, optionsOf } from './schema/options.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
-type SlotsOptions = Omit<Slots, 'perRow' | 'overflow' | 'span'> & Partial<Pick<Slots, 'perRow' | 'overflow'>>;
+interface SlotsOptions {
+  /** The unit of a slot, such as `hour`. */
+  readonly name: string;
+  /** The number of the first slot. */
+  readonly first: number;
+  /** The number of the last slot. */
+  readonly last: number;
+  /** How many slots one row holds, up to 240, if a key has several rows. */
+  readonly perRow?: Slots['perRow'];
+  /** `'blob'`: there is one row, and the counts that it cannot hold are in a blob. */
+  readonly overflow?: Slots['overflow'];
+}
 
 interface SeriesOptions<Field extends string = string>
   extends Pick<Options<Field>, Exclude<keyof OptionsWith<'inSeries'>, 'schema'>> {
+  /** The counts of a key, one for each number from `first` to `last`. */
   readonly slots: SlotsOptions;
   /** High volume delete pattern: each day, month or year has a table, which is dropped as a whole after retention. */
   readonly period?: Omit<NonNullable<Options<Field>['period']>, 'archiveTo'>;

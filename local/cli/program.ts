@@ -32,10 +32,13 @@ const MANIFEST = new URL('../../package.json', import.meta.url);
 /** The command line of the package, `npx rowkey <command>`. In this repository each command is an npm script. */
 export async function runProgram(): Promise<void> {
   const { version } = JSON.parse(await readFile(MANIFEST, 'utf8'));
+  await run(createProgram().version(version));
+}
+
+export function createProgram(): Command {
   const loadOwnModel = () => loadModel('.');
-  const program = new Command('rowkey')
+  return new Command('rowkey')
     .description('Develops, deploys and operates an app that uses the package.')
-    .version(version)
     .showHelpAfterError()
     .commandsGroup('Develop:')
     .addCommand(createDevCommand().name('dev'))
@@ -65,5 +68,4 @@ export async function runProgram(): Promise<void> {
         open: accountsOpener(),
       }),
     );
-  await run(program);
 }

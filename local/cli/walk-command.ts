@@ -2,7 +2,7 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import type { Model } from '../../lib/define/define-model.ts';
 import { createEmulatorAccount, startAzurite } from '../instance/azurite.ts';
 import { importModel } from '../instance/import-model.ts';
@@ -24,7 +24,9 @@ export function createWalkCommand(loadModel: () => Promise<Model>): Command {
       'Writes random entities of a model on emulated storage, and compares every index, list, count, total, series and archived period with them.',
     )
     .option('--model <file>', 'the file that exports "model" or "rowkey"; by default the model of this app')
-    .option('--seed <number>', 'determines the steps', toCount, randomInt(1_000))
+    .addOption(
+      new Option('--seed <number>', 'determines the steps').argParser(toCount).default(randomInt(1_000), 'random'),
+    )
     .option('--writes <number>', `how many steps to take; ${WRITES} by default, and any number with --seconds`, toCount)
     .option('--seconds <number>', 'start no further round of steps after this time', toCount)
     .action(async (options: Options) => {

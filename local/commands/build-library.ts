@@ -26,9 +26,10 @@ const PAGES = [
     'use-as-a-package',
   ],
   ...['users', 'workflows'],
-  ...['audit', 'change-the-api', 'configuration', 'http', 'infrastructure', 'model', 'problems', 'telemetry'].map(
+  ...['audit', 'change-the-api', 'commands', 'configuration', 'http', 'infrastructure', 'model', 'options'].map(
     (page) => `reference/${page}`,
   ),
+  ...['problems', 'routes', 'telemetry'].map((page) => `reference/${page}`),
   ...['consistency', 'security'].map((page) => `internals/${page}`),
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */

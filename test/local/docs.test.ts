@@ -2,6 +2,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { formatProblems } from '../../local/commands/problems.ts';
+import { REFERENCE } from '../../local/commands/reference.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../checklist.ts';
 import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
@@ -66,6 +67,11 @@ test('docs/README.md leads to every page', () => {
 test('docs/reference/problems.md describes the codes', () => {
   const isCurrent = readFileSync('docs/reference/problems.md', 'utf8') === formatProblems();
   expect(isCurrent, 'docs/reference/problems.md is stale: run npm run problems, and commit it').toBe(true);
+});
+
+test.each(Object.entries(REFERENCE))('%s is written from the code', (file, format) => {
+  const isCurrent = readFileSync(file, 'utf8') === format();
+  expect(isCurrent, `${file} is stale: run npm run reference, and commit it`).toBe(true);
 });
 
 test('docs/internals/security.md names tests that exist', () => {

@@ -43,6 +43,7 @@ type SetTerm = Extract<Term, { is: 'subject' | 'claim' }>;
 
 /** The rows that a role reaches. */
 interface DeclaredAlternative<Role extends string = string, Of = Declared> {
+  /** The role that the alternative is for. */
   readonly role: Role;
   /** The terms by field. All of them hold. */
   readonly where?: Readonly<Record<string, Term<Of>>>;
@@ -81,6 +82,7 @@ export type Action = (typeof ACTIONS)[number];
 
 /** How `access` is declared. */
 export interface AccessDeclaration<Field extends string = string, Role extends string = string, Through = Named> {
+  /** Who may read: roles, each alone for every row, or with `where` for some rows. */
   readonly read: Rule<Role>;
   /** One rule for all writes, or one for each kind. */
   readonly write:

@@ -4,9 +4,11 @@ import { anything, names, optionsOf } from '../schema/options.ts';
 
 /** A declared file of an entity: see attachment.ts. */
 export const AttachmentDeclaration = optionsOf({
+  /** The container of the blobs. */
   container: z.string(),
+  /** The size of the largest accepted file: up to 100 MiB. */
   maxBytes: anything<number>(),
-  /** Types that can be recognized by their first bytes. */
+  /** The accepted media types: those that can be recognized by their first bytes. The `Content-Type` of a request is not trusted. */
   types: names,
   /** Anyone who knows the URL may read the file, without a token. The entity stays protected. */
   public: z.boolean().optional(),

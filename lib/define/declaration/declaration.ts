@@ -39,7 +39,10 @@ type Others = { readonly [Each in keyof Unlinked]: unknown };
 
 /** `Other` is what the options have that refer to other declarations. */
 export interface Options<Field extends string = string, Other extends Others = Unlinked> {
-  /** Lower-case letters and digits. */
+  /**
+   * 3 to 55 lower-case letters and digits. Entities may share a table if no two of their rows can have the same key; those of one partition then
+   * change in one transaction.
+   */
   readonly table: string;
   /**
    * True if other programs also write to the table. A write then reads its row first, so that it never replaces or deletes one of theirs. By
@@ -47,7 +50,7 @@ export interface Options<Field extends string = string, Other extends Others = U
    */
   readonly sharedTable?: boolean;
   /**
-   * Templates of fields, such as `empid_{employeeId}`: see `lib/define/keys/key-template.ts`. `appends` says that the partition key is
+   * Key templates, such as `empid_{employeeId}`, for the partition key and the row key. `appends` says that the partition key is
    * meant to begin with a time, so that all writes of the moment go to one end of the table. `former` is the key of the same fields under
    * which entities are stored until `npm run rekey` has moved them.
    */
@@ -102,10 +105,8 @@ export interface Options<Field extends string = string, Other extends Others = U
    * the instant from which on the entity is absent.
    */
   readonly expiry?: Expiry<Field>;
-  /**
-   * Denormalization pattern: fields that are copied from another entity, by the field that refers to it. No `ByField`, because the
-   * compiler would not infer the functions of a link that may be undefined.
-   */
+  /** Denormalization pattern: fields that are copied from another entity, by the field that refers to it. */
+  // No `ByField`, because the compiler would not infer the functions of a link that may be undefined.
   readonly denormalized?: { readonly [Each in Field]?: Other['copied'] } & { readonly [name: string]: Other['copied'] };
   /** Fields whose value must be that of an existing entity when they are written. */
   readonly references?: ByField<Field, Other['reference']>;
@@ -134,6 +135,7 @@ export interface Options<Field extends string = string, Other extends Others = U
   readonly ofUser?: ByField<Field, Erasing>;
   /** Fields that count the entities of another declaration in the same table and partition. They cannot be written. */
   readonly counts?: ByField<Field, Other['counted']>;
+  /** Who may read and write: roles, and rules that limit a role to some rows. */
   readonly access: AccessDeclaration<string, string, Other['other']>;
   /** The text that names an entity for people, such as `title`. By default `name`, `title` or `email`, if the schema has such a text. */
   readonly label?: Field;
@@ -148,7 +150,7 @@ export interface Options<Field extends string = string, Other extends Others = U
 
 export interface Declaration<Shape extends z.ZodRawShape = z.core.$ZodLooseShape>
   extends Options<keyof Shape & string> {
-  /** Unknown fields are rejected. Every field is stored under its own name. */
+  /** A `z.object` of zod. Unknown fields are rejected. Every field is stored under its own name. */
   readonly schema: z.ZodObject<Shape>;
 }
 
@@ -520,10 +522,11 @@ type Present<Value> = string extends keyof Value
   : Value;
 /** Each calendar period (UTC) has a table of its own, which is dropped as a whole. */
 interface Period<Field extends string = string> {
+  /** `day`, `month` or `year` of UTC: the time that one table holds. */
   readonly per: CalendarUnit;
   /** The key field that chooses the period: an ISO instant or date. */
   readonly field: Field;
-  /** How many whole periods are kept besides the current one. */
+  /** How many whole periods are kept besides the current one: up to 36,500 days, 1,200 months or 100 years. */
   readonly keep: number;
   /** `'blob'`: the rows of a table are stored in a compressed blob, which is verified before the table is dropped. */
   readonly archiveTo?: 'blob' | undefined;
@@ -563,13 +566,14 @@ export function resolveDeclared(declared: Declared): DeclaredEntity {
 
 /** A declared link of the denormalization pattern. */
 export interface Copied {
-  /** Copied from. */
+  /** The entity from which fields are copied. */
   readonly source: Declared;
   /**
    * The key field of the source that the field contains: by default the one of the same name, or else the last. The other key fields
    * of the source are fields of the same names.
    */
   readonly by?: string | undefined;
+  /** For each copied field, a function of the source. */
   readonly copies: Readonly<Record<string, (source: Values) => unknown>>;
   /**
    * Without it, one row of the source's partition has copies, which change in the transaction of the source. With it, any number
@@ -580,6 +584,7 @@ export interface Copied {
 
 /** A field that refers to an entity: its value is the value of a field of that entity. */
 export interface DeclaredReference {
+  /** The entity that must exist. */
   readonly to: Declared;
   /**
    * The field of the other entity: by default the one of the same name, or else the last of its key. If the other key has

@@ -153,8 +153,14 @@ export type CheckedOptions<Options, Accepted extends string> = [Exclude<keyof Op
 type NamesIn<List extends string> = List extends `${infer First}, ${infer Rest}` ? First | NamesIn<Rest> : List;
 
 interface IntraPartitionOptions {
+  /** A key template, which orders the index. If it lacks a field of the entity's row key, a value of the index is unique in the partition. */
   readonly row: string;
+  /** Only entities for which it returns true are in the index. By default all that have every field of its keys. */
   readonly when?: Condition;
+  /**
+   * `everything` by default: a full copy. `keys`: a reference, so that a read takes a second lookup. A list of fields: a partial copy, which a list
+   * returns with the key.
+   */
   readonly copies?: Copies<string>;
 }
 
@@ -187,10 +193,16 @@ export function intraPartitionIndex<const Options extends IntraPartitionOptions>
 }
 
 interface InterPartitionOptions extends IntraPartitionOptions {
+  /** A table of its own. */
   readonly table: string;
+  /** A key template. */
   readonly partition: string;
+  /** True if no two entities may have one value. */
   readonly unique?: boolean;
-  /** By default `inline`. `queue` is rejected for a unique index. */
+  /**
+   * `inline` by default: the writer updates the index before it returns. `queue`: a queue function does, so that the writer returns earlier and a read
+   * through the index may be stale. Rejected for a unique index.
+   */
   readonly settle?: Settle;
   /** The partition key is meant to begin with a time, so that all writes of the moment go to one end of the table. */
   readonly appends?: boolean;
@@ -238,10 +250,20 @@ export function interPartitionIndex<const Options extends InterPartitionOptions>
   });
 }
 
-type IndexEntityOptions = { readonly row: string; readonly holds: string; readonly when?: Condition } & (
-  | { readonly table: string; readonly partition: string; readonly settle?: Settle; readonly appends?: boolean }
-  | { readonly table?: never; readonly partition?: never; readonly settle?: never; readonly appends?: never }
-);
+interface ListOptions {
+  /** A key template: one row lists all entities that share its fields. */
+  readonly row: string;
+  /** A key template of each listed entity, or of the part of its key that the partition key does not give. */
+  readonly holds: string;
+  /** Only entities for which it returns true are in the list. */
+  readonly when?: Condition;
+}
+
+type IndexEntityOptions = ListOptions &
+  (
+    | { readonly table: string; readonly partition: string; readonly settle?: Settle; readonly appends?: boolean }
+    | { readonly table?: never; readonly partition?: never; readonly settle?: never; readonly appends?: never }
+  );
 type PartitionFields<Options> = Options extends { readonly partition: infer Partition extends string }
   ? FieldsOf<Partition>
   : never;

@@ -8,6 +8,7 @@ export interface RequestLimit<
   Name extends string = string,
   Operation extends string = string,
 > {
+  /** The role whose callers are counted, each alone. */
   readonly role: Role;
   /** The entity whose requests count; by default those of all entities, and those of the app's own operations and functions. */
   readonly entity?: Name | undefined;
@@ -15,7 +16,7 @@ export interface RequestLimit<
   readonly operation?: Operation | undefined;
   /** What counts; by default everything. `write`: creates, updates and deletes. */
   readonly action?: Action | 'write' | undefined;
-  /** 1 to 1,000,000. */
+  /** How many requests are allowed: 1 to 1,000,000. */
   readonly requests: number;
   /** A minute, an hour or a day of UTC: the count begins again at its start. */
   readonly per: 'minute' | 'hour' | 'day';

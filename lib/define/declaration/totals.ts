@@ -60,16 +60,19 @@ export interface TotalTypes {
 interface TotalOptions {
   /** A table of its own. */
   readonly table: string;
+  /** A key template. Its fields are part of the group. */
   readonly partition: string;
+  /** A key template. It orders the groups of a partition, so that a range of them is one query. */
   readonly row: string;
   /** Numbers, added exactly as decimals. */
   readonly sum?: readonly string[];
-  /** Numbers, dates and instants. */
+  /** Numbers, dates and instants: the least of each is kept. */
   readonly min?: readonly string[];
+  /** Numbers, dates and instants: the greatest of each is kept. */
   readonly max?: readonly string[];
   /** Only entities for which it returns true count. */
   readonly when?: Condition;
-  /** As of `interPartitionIndex`. */
+  /** True if the partition key is meant to begin with a time, so that all writes of the moment go to one end of the table. */
   readonly appends?: boolean;
 }
 
