@@ -32,7 +32,7 @@ import type { AppResources } from './resources.ts';
 import { type CopyWork, copyLeg, copyTable, type Leg } from './slot-contents.ts';
 
 /**
- * Moves slots between the storage accounts of an app while it serves. docs/accounts.md explains the phases, and test/model/move.ts visits
+ * Moves slots between the storage accounts of an app while it serves. docs/internals/moves.md explains the phases, and test/model/move.ts visits
  * their interleavings: change a rule there before you change it here. Everything that a mover must know is in the rows of the accounts, so
  * another one continues where a mover has died.
  */

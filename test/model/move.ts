@@ -1,5 +1,5 @@
 /**
- * Executable specification of the move of one slot between storage accounts A and B (docs/accounts.md): visits every state of a world
+ * Executable specification of the move of one slot between storage accounts A and B (docs/internals/moves.md): visits every state of a world
  * with one partition of one row, two writers, a reader, and a mover that may die, lose replies, abort, and move back.
  *   node test/model/move.ts [script] [broken rule]
  *
