@@ -30,7 +30,7 @@ const PAGES = [
     (page) => `reference/${page}`,
   ),
   ...['problems', 'routes', 'telemetry'].map((page) => `reference/${page}`),
-  ...['consistency', 'moves', 'security'].map((page) => `internals/${page}`),
+  ...['consistency', 'local-host', 'moves', 'rekey', 'security'].map((page) => `internals/${page}`),
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
 const COMMANDS =

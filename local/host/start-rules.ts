@@ -11,7 +11,7 @@ import { findScheduleErrors } from './start-rules/schedules.ts';
 
 /**
  * Throws an error with a sentence for each rule of the real host that an app breaks. The real host serves the other functions, or
- * none. docs/local.md lists the rules.
+ * none. docs/internals/local-host.md lists the rules.
  */
 export function requireStartRules(functions: readonly HostedFunction[], settings: HostSettings): void {
   const http = selectByTrigger(functions, 'httpTrigger');

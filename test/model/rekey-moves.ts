@@ -1,5 +1,5 @@
 /**
- * Executable specification of the move of entities to another key while operations move or archive them (docs/change-the-model.md): visits
+ * Executable specification of the move of entities to another key while operations move or archive them (docs/internals/rekey.md): visits
  * every state of two keys, A and B, each with a row at the former and at the new key. One operation, whose message may be handled again
  * after a crash, moves the entity from A to B. It may have begun, and may have ended, at the former keys before the command.
  *   node test/model/rekey-moves.ts [script] [broken rule]

@@ -1,5 +1,5 @@
 /**
- * Executable specification of the move of one entity to another key (docs/change-the-model.md): visits every state of the rows at its two
+ * Executable specification of the move of one entity to another key (docs/internals/rekey.md): visits every state of the rows at its two
  * keys, with a command that may die, requests that write, create, delete and read by the new key, late requests of the previous release, and
  * requests of this one that have begun at the former key, before the command.
  *   node test/model/rekey.ts [script] [broken rule]
