@@ -302,3 +302,22 @@ export function eraseUserData(model: LinkedModel): Operation<EraseInput, Erased>
   const summary = 'Erase what the app has stored about a user, as each entity declares';
   return erase(model, { name: 'operations-users-erase', summary, roles: [model.operatorRole] });
 }
+
+/** Erases all that the app has stored about a user, page by page. `failed` has what could not be erased, in sentences for operators. */
+export async function eraseAll(
+  engine: Engine,
+  model: LinkedModel,
+  subject: string,
+): Promise<Pick<Erased, 'deleted' | 'changed'> & { readonly failed: readonly string[] }> {
+  const { run } = eraseUserData(model);
+  const view = { engine, caller: undefined, isLastAttempt: true };
+  const done = { deleted: 0, changed: 0, failed: [] as string[] };
+  for (let after: Position | undefined; ; ) {
+    const { deleted, changed, failed, next } = await run(view, { subject, after, until: Number.POSITIVE_INFINITY });
+    done.deleted += deleted;
+    done.changed += changed;
+    done.failed.push(...failed.map(({ entity, error }) => `${entity.name}: ${error.message}`));
+    if (!next) return done;
+    after = next;
+  }
+}

@@ -34,6 +34,7 @@ export const SYSTEM_PARTITIONS = {
   orphans: 'orphans',
   health: 'health',
   searches: 'search-foreign',
+  restore: 'restore',
 } as const;
 
 /** Row keys of the system table. Beside the first two are rows with the names of entities, which are letters and digits. */
@@ -46,6 +47,7 @@ export const SYSTEM_ROWS = {
   secret: 'continuation',
   position: 'position',
   probe: 'probe',
+  restored: 'restore',
 } as const;
 
 /** Begin the row keys in a table of totals. Only totals of one entity are in such a table. */
@@ -73,6 +75,7 @@ export const ROW_TYPES = {
   orphans: 'orphans',
   verify: 'verify',
   search: 'search-foreign',
+  restore: 'restore',
 } as const;
 
 /** Properties, or what they begin with. The name of a field begins with a lower-case letter. */

@@ -177,6 +177,21 @@ export async function startMoves(engine: Engine, entity: Entity): Promise<void> 
   );
 }
 
+/**
+ * Records that entities move from their former key, as they have been restored to where nobody else writes yet: there is no writer to wait for.
+ */
+export async function startMovesOfRestored(engine: Engine, entity: Entity): Promise<void> {
+  const { formerKey } = entity;
+  if (!formerKey) return;
+  const rekey = {
+    partition: formerKey.partition.template,
+    row: formerKey.row.template,
+    since: isoInstant(engine.now()),
+    isMoving: true,
+  };
+  await changeShape(engine, entity, (shape) => ({ ...shape, rekey }));
+}
+
 /** Records that no entity is at the former key. */
 export async function endRekey(engine: Engine, entity: Entity): Promise<void> {
   await changeShape(engine, entity, ({ rekey: _, ...shape }) => shape);

@@ -3,7 +3,14 @@ import { isOutcomeUnknown } from '../base/errors.ts';
 import { StorageConflict, storageCalls } from './errors.ts';
 import { FENCE_KEYS, isFenceRow, isLeftByFormerRelease } from './fence-rows.ts';
 import { type Address, literal, type Properties, parseRows } from './row-query.ts';
-import { type Action, MAX_TRANSACTION_ACTIONS, MAX_TRANSACTION_BYTES, submit, transactionBytes } from './rows.ts';
+import {
+  type Action,
+  MAX_TRANSACTION_ACTIONS,
+  MAX_TRANSACTION_BYTES,
+  submit,
+  transactionBytes,
+  type transactionLimits,
+} from './rows.ts';
 import { compareKeys } from './scan-accounts.ts';
 import { isOfAccount, isOfApp } from './slot-row.ts';
 import type { Account } from './storage.ts';
@@ -83,7 +90,7 @@ export async function copyRows(options: CopyOptions): Promise<Copied> {
   return total;
 }
 
-interface Difference {
+export interface Difference {
   readonly partition: string;
   readonly action: Action;
 }
@@ -116,13 +123,21 @@ async function* differences(
   onRows?.(total.rows % PAGE_SIZE);
 }
 
+type LimitsOf = (partition: string) => ReturnType<typeof transactionLimits>;
+
+const LIMITS = { mostActions: MAX_TRANSACTION_ACTIONS, mostBytes: MAX_TRANSACTION_BYTES };
+
 /** Groups the changes of a partition into transactions. */
-async function* toBatches(found: AsyncGenerator<Difference>): AsyncGenerator<Batch> {
+export async function* toBatches(
+  found: AsyncGenerator<Difference>,
+  limitsOf: LimitsOf = () => LIMITS,
+): AsyncGenerator<Batch> {
   let batch: Batch | undefined;
   let bytes = 0;
   for await (const { partition, action } of found) {
     const added = transactionBytes(partition, [action]);
-    const isFull = batch && (batch.actions.length === MAX_TRANSACTION_ACTIONS || bytes + added > MAX_TRANSACTION_BYTES);
+    const { mostActions, mostBytes } = limitsOf(partition);
+    const isFull = batch && (batch.actions.length === mostActions || bytes + added > mostBytes);
     if (batch && (isFull || batch.partition !== partition)) {
       yield batch;
       batch = undefined;

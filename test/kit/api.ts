@@ -2,6 +2,7 @@ import { getEntity } from '../../lib/api/get.ts';
 import { listMine } from '../../lib/api/mine.ts';
 import { perform } from '../../lib/api/operation.ts';
 import { listRange } from '../../lib/api/reads.ts';
+import { eraseAll } from '../../lib/api/user-data.ts';
 import { WhyQuestion } from '../../lib/api/why.ts';
 import { batch, patch } from '../../lib/api/writes.ts';
 import { openSession } from '../../lib/client/sign-in.ts';
@@ -20,6 +21,7 @@ export const apiCalls = {
   createExecute,
   createStore,
   getEntity,
+  eraseAll,
   listMine,
   listRange,
   inPattern,

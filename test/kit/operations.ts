@@ -4,6 +4,7 @@ import { manifestName } from '../../lib/operations/backup/format.ts';
 import { readVersions } from '../../lib/operations/backup/history.ts';
 import { createJournal, tablesInBackup } from '../../lib/operations/backup/journal.ts';
 import { readJournal, readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
+import { restoreBackup } from '../../lib/operations/backup/restore.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { undelete } from '../../lib/operations/backup/undelete.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
@@ -98,6 +99,7 @@ export const operationsBackup = {
   readManifests,
   readState,
   readVersions,
+  restoreBackup,
   tablesInBackup,
   takeSnapshot,
   undelete,

@@ -220,7 +220,7 @@ async function readCarriedRows({ engine, entity, destination, transfer, from, to
 }
 
 /** Reads the destination and whether this operation has written it. */
-async function readDestination({ engine, destination, transfer, to }: Work) {
+export async function readDestination({ engine, destination, transfer, to }: Work) {
   const arrived = await readSnapshot(engine, destination, to);
   const ours = arrived.state === 'live' && isOfLife(arrived, transfer.operationId) ? arrived : undefined;
   return { arrived, ours };
@@ -250,7 +250,7 @@ export async function readSnapshot(
 }
 
 /** Opens the destination: from here on it is an ordinary entity. */
-async function openDestination({ engine, destination, transfer, to }: Work): Promise<void> {
+export async function openDestination({ engine, destination, transfer, to }: Work): Promise<void> {
   for (;;) {
     const found = await readLive(engine, destination, to);
     // The entity may have moved on since, and another transfer may be arriving there.

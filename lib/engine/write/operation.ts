@@ -8,7 +8,7 @@ import { defineEntity } from '../../define/define-entity.ts';
 import { linkEntity } from '../../define/define-model.ts';
 import { periodOf } from '../../define/keys/calendar.ts';
 import { addressIfAny, addressOf } from '../../define/places/index-entries.ts';
-import { submit } from '../../storage/rows.ts';
+import { type Address, submit } from '../../storage/rows.ts';
 import { traceContext } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { makeAndNote, type NotedChange } from '../note-change.ts';
@@ -95,11 +95,19 @@ export async function findOperation(engine: Engine, of: OperationKey): Promise<V
 
 /** Returns the operation with the ETag of its record. */
 export async function findRecorded(engine: Engine, of: OperationKey): Promise<Live | undefined> {
-  const known = isOperationId(of.operationId);
-  // An id of the right form may begin with an invalid date.
-  const address = known ? addressIfAny(operations, of) : undefined;
-  const found = address && (await readLive(engine, operations, address));
+  const found = await findById(engine, of.operationId);
   return found?.values.entity === of.entity && found.values.operation === of.operation ? found : undefined;
+}
+
+/** Returns the record of this id with its ETag, whatever it is of. */
+export async function findById(engine: Engine, operationId: string): Promise<Live | undefined> {
+  const address = addressOfOperation(operationId);
+  return address && readLive(engine, operations, address);
+}
+
+/** The address of a record. Undefined for what is no id: one of the right form may begin with an invalid date. */
+export function addressOfOperation(operationId: string): Address | undefined {
+  return isOperationId(operationId) ? addressIfAny(operations, { operationId }) : undefined;
 }
 
 /** Returns an operation. Throws `not-found`. */

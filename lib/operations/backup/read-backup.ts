@@ -32,8 +32,9 @@ export interface BackupSource extends RowSource {
   readonly days: number;
 }
 
-/** Which rows are wanted: all, those of a table, of a partition of it, or one. */
+/** Which rows are wanted: all, those of some tables, of one, of a partition of it, or one row. */
 export interface WantedRows {
+  readonly hasTable?: ((table: string) => boolean) | undefined;
   readonly table?: string | undefined;
   readonly partition?: string | undefined;
   readonly row?: string | undefined;
@@ -92,6 +93,9 @@ export const readState = inPattern('backup', async (source: RowSource, at: strin
   return { manifest, rows: mergeTables(source, { manifest, changes, wanted, tables: [...tables].sort() }) };
 });
 
+const isWanted = ({ table: only, hasTable }: WantedRows, table: string) =>
+  (only === undefined || table === only) && (hasTable?.(table) ?? true);
+
 interface Merge {
   readonly manifest: Manifest;
   readonly changes: ReadonlyMap<string, TableChanges>;
@@ -101,7 +105,7 @@ interface Merge {
 
 async function* mergeTables(source: RowSource, { manifest, changes, wanted, tables }: Merge) {
   for (const table of tables) {
-    if (wanted.table !== undefined && table !== wanted.table) continue;
+    if (!isWanted(wanted, table)) continue;
     const { rows, droppedAt }: TableChanges = changes.get(table) ?? { rows: new Map() };
     const pending = [...rows.values()].sort(compareKeys);
     let next = 0;
@@ -142,7 +146,7 @@ async function foldJournal(
   const tables = new Map<string, TableChanges>();
   for await (const line of readJournal(source, span)) {
     const { table } = line;
-    if (wanted.table !== undefined && table !== wanted.table) continue;
+    if (!isWanted(wanted, table)) continue;
     const changes: TableChanges = tables.get(table) ?? { rows: new Map() };
     tables.set(table, changes);
     if ('dropped' in line) {
