@@ -147,7 +147,7 @@ export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { 
     ) {
       const { model: other = model, ...options } = more;
       return operationsBackup.restoreBackup(target.engine, other, {
-        source: { backup, storage },
+        source: { days: 35, backup, storage },
         at,
         erase: (of, subject) => apiCalls.eraseAll(of, other, subject),
         ...options,

@@ -17,7 +17,7 @@ import { deleteFirstChildren, type Family, mark } from './many-children.ts';
  *   request    read, check -> record the operation -> send the message: 202
  *   consumer   ask the rules of the caller again -> close the entity (`Leaving`) -> check that nothing refers to it; else open it: rejected
  *              -> `Left`: from here on it is deleted
- *              -> delete 99 children, and write the entity, in one transaction; again while it has more than 99
+ *              -> delete 99 children, and write the entity, in one transaction; again while it has more than 49
  *              -> turn the entity into a tombstone and delete the other children in one transaction, as for an entity with few
  *
  * Every transaction requires the entity's ETag, and so does every write of a child, which is rejected while the entity is closed. So:

@@ -36,6 +36,9 @@ export async function mark(
   return tryAction(storage, address, { kind: 'merge', row: address.row, properties, etag });
 }
 
+/** The most children whose parent is deleted with them. It leaves room for the rows of indexes beside the parent. */
+const LAST_CHILDREN = 49;
+
 /**
  * Deletes children until a transaction has room for the others and their parent. Returns the new ETag of the parent; undefined if another
  * consumer of the message has changed something.
@@ -45,7 +48,7 @@ export async function deleteFirstChildren(family: Family, found: string): Promis
   let etag: string | undefined = found;
   for (;;) {
     const children = await readChildren(family);
-    for (let at = 0; children.length - at > most; at += most) {
+    for (let at = 0; children.length - at > LAST_CHILDREN; at += most) {
       const some = children.slice(at, at + most);
       await announceBlobsOf(family.engine.storage, family.entity.children, some);
       etag = await submitWithParent(

@@ -12,7 +12,7 @@ import type { Engine } from '../engine.ts';
 import { type EntityRowOptions, readJoinedRow, readLive, requireRekeyed } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
-import { TooManyCarried } from '../write/plan.ts';
+import { PlanTooLarge, TooManyCarried } from '../write/plan.ts';
 import { isAllowed, RULED_OUT, ruledOut } from '../write/recorded-rules.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { checkCarried, fieldsMoved } from './carried-children.ts';
@@ -72,7 +72,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
     try {
       return await tryCommit(engine, [change]);
     } catch (error) {
-      if (!(error instanceof TooManyCarried)) throw error;
+      if (!(error instanceof PlanTooLarge)) throw error;
       const etag = await deleteFirstChildren(arrivingFamily, before.etag);
       return etag === undefined ? undefined : tryCommit(engine, [{ ...change, before: { ...before, etag } }]);
     }

@@ -5,10 +5,11 @@ import { httpClient } from '../../../../local/walk/known-messages.ts';
 import { IS_EVERY_CALL, outcomeOf } from '../../../fault-driver.ts';
 import { faultyHttpClient, interruptedHttpClient } from '../../../faulty-http-client.ts';
 import { deploy } from '../../../fixtures/deploy.ts';
+import { employees, reviews } from '../../../fixtures/model.ts';
 import type { Entity } from '../../../kit/define.ts';
 import { type Engine, engineTransfer, engineWrite, type Transfer } from '../../../kit/engine.ts';
 import { putAll } from '../../../put-all.ts';
-import { laterBy, openWorld, QUICK, rowsOf } from '../../../world.ts';
+import { laterBy, openWorld, QUICK, rowsOf, somebody } from '../../../world.ts';
 
 /** Deletes, archives and moves of an entity with more children than a transaction has rows, beside others. */
 
@@ -211,4 +212,20 @@ test('a move whose source is gone deletes no entity that a caller has created at
   await handle(transfer, world.engineThrough(client));
   expect((await statusOf(transfer)).status).toBe('failed');
   expect(await rowsIn('trays', there.shelf)).toEqual([expect.objectContaining({ EntityType: 'trays', trayId: 't' })]);
+});
+
+test('moves an entity with as many index rows and children as do not fit into its last transaction', {
+  tags: ['slow'],
+}, async () => {
+  // Two transactions delete 99 children each if none is left to the last one.
+  const employee = somebody({ department: 'Large', jobTitle: 'Manager', hireDate: '2020-01-01' });
+  const { department, employeeId } = employee;
+  await engineWrite.createEntity(engine, employees, employee);
+  const years = Array.from({ length: 198 }, (_, index) => ({ department, employeeId, year: 1900 + index, rating: 1 }));
+  await putAll(engine, reviews, years);
+  const operationId = await engineTransfer.requestMove(engine, employees, employee, { department: 'Larger' });
+  const { body } = await world.take('transfers', operationId);
+  await engineTransfer.runTransfer(later(engine), employees, body as Transfer);
+  const found = await engineWrite.readOperation(engine, { operation: 'move', operationId, entity: 'employees' });
+  expect(found.status).toBe('succeeded');
 });
