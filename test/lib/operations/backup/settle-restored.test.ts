@@ -1,0 +1,137 @@
+import pMap from 'p-map';
+import { expect, test } from 'vitest';
+import type { Values } from '../../../../lib/index.ts';
+import { type BackedUp, openBackedUp } from '../../../backed-up.ts';
+import { departments, employees, model, reviews } from '../../../fixtures/model.ts';
+import type { Entity } from '../../../kit/define.ts';
+import { type Engine, engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
+import { somebody } from '../../../world.ts';
+
+const STEP_MS = 100;
+
+/** Lets time pass before each change of rows, and returns the instants between them. */
+function noteInstants(app: BackedUp): string[] {
+  const instants: string[] = [];
+  const toInstant = () => new Date(app.now()).toISOString().replace('Z', '5000Z');
+  app.memory.intercept = async (request, send) => {
+    if (request.method === 'GET' || !request.url.startsWith('http://127.0.0.1:1/')) return send();
+    instants.push(toInstant());
+    app.advance(STEP_MS);
+    const response = await send();
+    app.advance(STEP_MS);
+    return response;
+  };
+  return instants;
+}
+
+const there = (one: Values) => ({ ...one, department: 'Later' });
+
+async function isAt(engine: Engine, entity: Entity, key: Values): Promise<boolean> {
+  return engineRead.readEntity(engine, entity, key).then(
+    () => true,
+    () => false,
+  );
+}
+
+const countReviews = async (engine: Engine, { department, employeeId }: Values) => {
+  const years = Array.from({ length: 130 }, (_, index) => ({ department, employeeId, year: 1900 + index }));
+  const found = await pMap(years, (key) => isAt(engine, reviews, key), { concurrency: 16 });
+  return found.filter((is) => is).length;
+};
+
+async function openEmployee(children: number) {
+  const app = await openBackedUp(model);
+  const one = somebody({ department: 'First', jobTitle: 'Manager', nationalId: 'secret' });
+  await engineWrite.createEntity(app.engine, departments, { department: 'First' });
+  await engineWrite.createEntity(app.engine, employees, one);
+  const { department, employeeId } = one;
+  const all = Array.from({ length: children }, (_, index) => ({
+    department,
+    employeeId,
+    year: 1900 + index,
+    rating: 1,
+  }));
+  for (let at = 0; at < all.length; at += 50)
+    await engineWrite.writeBatch(
+      app.engine,
+      reviews,
+      all.slice(at, at + 50).map((create) => ({ create })),
+    );
+  await app.settle();
+  await app.snapshot();
+  return { app, one };
+}
+
+const request = {
+  archive: (engine: Engine, one: Values) => engineTransfer.requestArchive(engine, employees, one),
+  move: (engine: Engine, one: Values) => engineTransfer.requestMove(engine, employees, one, { department: 'Later' }),
+};
+
+test.each([
+  ['archive', 2],
+  ['move', 2],
+  ['archive', 120],
+  ['move', 120],
+] as const)(
+  'finishes or undoes an %s with %i children, wherever it was cut',
+  { tags: ['slow'] },
+  async (operation, children) => {
+    const { app, one } = await openEmployee(children);
+    const instants = noteInstants(app);
+    const operationId = await request[operation](app.engine, one);
+    await app.settle();
+    instants.push(app.cut());
+    app.memory.intercept = undefined;
+    const outcomes: string[] = [];
+    for (const at of instants) {
+      const target = await app.openTarget({ accounts: 1, prefix: '' });
+      const report = await app.restore(target, at);
+      expect([at, report.findings, report.settled.left]).toEqual([at, [], []]);
+      const { engine } = target;
+      const archive = employees.archive as Entity;
+      const places = {
+        source: await isAt(engine, employees, one),
+        there: await (operation === 'move' ? isAt(engine, employees, there(one)) : isAt(engine, archive, one)),
+      };
+      const recorded = await engineWrite.findOperation(engine, { operation, operationId, entity: 'employees' });
+      const status = recorded?.status ?? 'none';
+      outcomes.push(String(status));
+      expect([at, status, places]).toEqual([
+        at,
+        status,
+        { source: status !== 'succeeded', there: status === 'succeeded' },
+      ]);
+      if (operation === 'move')
+        expect(await countReviews(engine, status === 'succeeded' ? there(one) : one)).toBe(children);
+      // Nothing is busy.
+      if (status !== 'succeeded') {
+        await request[operation](engine, one);
+        await target.settle();
+        expect(await isAt(engine, employees, one)).toBe(false);
+      }
+    }
+    expect(new Set(outcomes)).toEqual(new Set(['none', 'failed', 'succeeded']));
+  },
+);
+
+test('finishes or undoes the delete of an entity with many children, wherever it was cut', {
+  tags: ['slow'],
+}, async () => {
+  const { app, one } = await openEmployee(120);
+  const instants = noteInstants(app);
+  await engineWrite.deleteEntity(app.engine, employees, one).catch(() => undefined);
+  await app.settle();
+  instants.push(app.cut());
+  app.memory.intercept = undefined;
+  const outcomes = new Set<boolean>();
+  for (const at of instants) {
+    const target = await app.openTarget({ accounts: 1, prefix: '' });
+    const report = await app.restore(target, at);
+    expect([at, report.findings, report.settled.left]).toEqual([at, [], []]);
+    const is = await isAt(target.engine, employees, one);
+    outcomes.add(is);
+    expect(await countReviews(target.engine, one)).toBe(is ? 120 : 0);
+    if (is) await engineWrite.patchEntity(target.engine, employees, one, { lastName: 'Free' });
+  }
+  expect(outcomes).toEqual(new Set([true, false]));
+});
