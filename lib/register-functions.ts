@@ -14,6 +14,7 @@ import type { Handler } from './http/handler.ts';
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
+import { drillBackup, drillPrefix } from './operations/backup/drill.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { describeForeign } from './operations/foreign-rows.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
@@ -225,6 +226,22 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const engine = await runtime.readyEngine(context);
       const consumer = { engine, entities: runtime.model.list, log: context };
       await drainQueues(consumer, { until, formerParts: await runtime.formerParts() });
+    },
+  },
+  /** Daily, at 04:10 UTC: restores a sample of the backup to tables of its own, compares it and drops it. Fails if it differs. */
+  'backup-drill': {
+    schedule: '0 10 4 * * *',
+    async run(runtime, context) {
+      if (!runtime.model.backup) return;
+      const engine = await runtime.readyEngine(context);
+      const { partitions, rows, differences } = await drillBackup(
+        engine,
+        runtime.withPrefix(drillPrefix(runtime.model)),
+      );
+      for (const difference of differences) context.error(difference);
+      const report = `${rows} rows of ${partitions} partitions restored and compared.`;
+      if (differences.length > 0) throw new Error(`${report} The backup differs.`);
+      context.log(report);
     },
   },
   ...Object.fromEntries(features.flatMap((feature) => timerOf(feature))),

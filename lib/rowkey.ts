@@ -183,6 +183,8 @@ export interface Runtime {
   app(): App;
   /** For the console. Sends no request to storage. Throws `wrong-setting` if a setting is invalid. */
   consoleApp(): ConsoleApp;
+  /** The accounts of the app under another prefix. */
+  withPrefix(prefix: string): Storage;
   /** The queues of parts that the model no longer declares, which may still have messages. */
   formerParts(): Promise<readonly string[]>;
   /** For the queue functions. Throws as `readyEngine` does. If a setting is invalid, it waits some minutes before it throws. */
@@ -368,6 +370,7 @@ function createRuntime(
     path,
     connections: connectionsOf(options, connection),
     readyEngine,
+    withPrefix: (prefix) => openUsableStorage(requireSettings().storage, { prefix, connection, paceOf }),
     async start() {
       try {
         await checkSettings();

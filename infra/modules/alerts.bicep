@@ -124,7 +124,7 @@ var rules = [
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
-      datatable(Timer: string, within: timespan) ['roll-periods', 3h, 'collect-orphans', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h]
+      datatable(Timer: string, within: timespan) ['roll-periods', 3h, 'collect-orphans', 26h, 'backup-drill', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h]
       | extend Timer = strcat(functionPrefix, Timer)
       | join kind=leftouter (
           Metrics

@@ -35,6 +35,7 @@ export const SYSTEM_PARTITIONS = {
   health: 'health',
   searches: 'search-foreign',
   restore: 'restore',
+  drill: 'backup-drill',
 } as const;
 
 /** Row keys of the system table. Beside the first two are rows with the names of entities, which are letters and digits. */
@@ -48,6 +49,7 @@ export const SYSTEM_ROWS = {
   position: 'position',
   probe: 'probe',
   restored: 'restore',
+  drilled: 'drilled',
 } as const;
 
 /** Begin the row keys in a table of totals. Only totals of one entity are in such a table. */
@@ -76,6 +78,7 @@ export const ROW_TYPES = {
   verify: 'verify',
   search: 'search-foreign',
   restore: 'restore',
+  drill: 'backup-drill',
 } as const;
 
 /** Properties, or what they begin with. The name of a field begins with a lower-case letter. */

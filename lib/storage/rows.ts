@@ -96,13 +96,14 @@ export async function readRow(
 
 /** Reads at most `limit` rows of one partition in key order. */
 export async function readRange(storage: Storage, range: RowRange): Promise<RowPage> {
-  const { table, partition, from, after, before, select, limit = Number.POSITIVE_INFINITY } = range;
+  const { table, partition, from, after, before, select, isTyped, limit = Number.POSITIVE_INFINITY } = range;
   const conditions = [`PartitionKey eq ${literal(partition)}`];
   conditions.push(after === undefined ? `RowKey ge ${literal(from)}` : `RowKey gt ${literal(after)}`);
   if (before !== undefined) conditions.push(`RowKey lt ${literal(before)}`);
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - conditions.length)].join(' and ');
   const { counted, bound, mayPause, resume } = range;
-  const query = { table, filter, select: select && projection(select), limit, counted, bound, mayPause, resume };
+  const selected = select && projection(select);
+  const query = { table, filter, select: selected, limit, counted, bound, isTyped, mayPause, resume };
   return storage.accounts
     ? readAtOwner(storage.accounts, range, (account) => queryPartition(account, query))
     : queryRows(storage, query);
@@ -128,6 +129,8 @@ export interface RowRange extends RowFilter, Pausing {
   readonly select?: readonly string[] | undefined;
   readonly limit?: number | undefined;
   readonly bound?: ReadBound | undefined;
+  /** As that of a query. */
+  readonly isTyped?: boolean | undefined;
 }
 
 /**

@@ -146,6 +146,9 @@ async function* differences(
   }
 }
 
+/** A row as a text, equal for equal rows. */
+export const textOf = (row: Pick<RowState, 'partition' | 'row' | 'properties'>) => toCanonical(row).text;
+
 /** A row with equal text for equal values: 5 and 5.0, which are the same Double, have the same. */
 function toCanonical({ partition, row, properties }: Pick<RowState, 'partition' | 'row' | 'properties'>): Canonical {
   const sorted = Object.keys(properties)
