@@ -394,6 +394,6 @@ export function toPattern(title: string): string {
 
 /** The table of docs/internals/consistency.md. */
 export function tableOfRules(): string {
-  const rows = RULES.map(({ without, test: [file, title] }) => `| ${without} | [${title}](../${file}) |`);
+  const rows = RULES.map(({ without, test: [file, title] }) => `| ${without} | [${title}](../../${file}) |`);
   return ['| Without the rule | Test that fails |', '|---|---|', ...rows].join('\n');
 }

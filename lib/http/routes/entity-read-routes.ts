@@ -87,7 +87,9 @@ function getRoute(entity: Entity, path: string, past: typeof AT_QUERY | object):
           : ({ etag, fields: select, hidden }) =>
               isNotModified(context, toEntityHeaders(entity, context.caller, { etag, select, hidden }).etag);
       // Most requests have no query, of which nothing has to be read.
-      return context.query.size === 0 ? { key, isKnown } : { key, isKnown, ...readGetQuery(entity, context) };
+      return context.query.size === 0
+        ? { key, isKnown }
+        : { key, isKnown, ...readGetQuery(entity, context), ...('at' in past ? { at: readAt(context.query) } : {}) };
     },
     present({ etag, fields: select, hidden, values }, { caller }, { include }) {
       const headers = toEntityHeaders(entity, caller, { etag, select, hidden });
@@ -112,7 +114,8 @@ function rangeRoute(entity: Entity, path: string, past: typeof AT_QUERY | object
       partition: validateTexts(entity, context.params, fields),
       from: context.query.get('from') || undefined,
       to: context.query.get('to') || undefined,
-      at: readAt(context.query),
+      // Without a backup, it may be a filter of a field.
+      ...('at' in past ? { at: readAt(context.query) } : {}),
       ...readListQuery(context, entity, filters),
     }),
   });
@@ -144,8 +147,7 @@ type Filters = Readonly<Record<string, FilterParameter>>;
 
 function readGetQuery(entity: Entity, context: RequestContext): Omit<GetInput, 'key'> {
   const include = readList(context.query, 'include');
-  const at = readAt(context.query);
-  return { include, at, select: readSelect(context.query), where: readChildFilters(entity, include ?? [], context) };
+  return { include, select: readSelect(context.query), where: readChildFilters(entity, include ?? [], context) };
 }
 
 /** The filter of each included child, by the name of the child. Throws `invalid-input`. */

@@ -19,7 +19,7 @@ export interface RestoredTable {
   readonly table: string;
   /** In the backup. */
   readonly rows: number;
-  /** Of the rows in the backup, in the order of their keys. */
+  /** The hash of the rows in the backup, in the order of their keys. */
   readonly sha256: string;
   /** Rows that this run has written or deleted. */
   readonly changed: number;

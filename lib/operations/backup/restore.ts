@@ -48,7 +48,7 @@ export interface RestoreOptions {
 
 export interface RestoreProgress {
   readonly doing: 'copying' | 'settling' | 'building' | 'checking';
-  /** Of the table or entity. */
+  /** The name of the table or the entity. */
   readonly name: string;
   /** Since the last call. */
   readonly rows: number;

@@ -106,7 +106,7 @@ export const SETTINGS: readonly Cut[] = [
     without: 'Nobody proposes new versions of the client libraries',
     recommendations: ['c-libraries'],
     file: '.github/dependabot.yml',
-    edits: [['  - package-ecosystem: npm\n', '  - package-ecosystem: docker\n']],
+    edits: [['  - package-ecosystem: npm\n    directory: /\n', '  - package-ecosystem: docker\n    directory: /\n']],
     test: ['test/local/npmrc.test.ts', 'Dependabot proposes new versions of all packages every week'],
     finds: 'expected undefined to match object',
   },
