@@ -397,6 +397,7 @@ module alerts 'modules/alerts.bicep' = {
     accountEmails: accountReceivers
     emails: receivers
     functionPrefix: model.functionPrefix
+    hasBackup: model.backupDays > 0
     reconcileLagSeconds: reconcileLagSeconds
   }
   // The metric alerts name the storage accounts.

@@ -4,6 +4,7 @@ import type { app as functionsApp, InvocationContext } from '@azure/functions';
 import { deleteOldCounts } from './access/request-limits.ts';
 import { MINUTE_MS } from './base/time.ts';
 import type { Feature } from './define/declaration/entity.ts';
+import type { LinkedModel } from './define/define-model.ts';
 import { consumerOf, toMessage } from './engine/consume/consume.ts';
 import { drainQueues } from './engine/consume/drain.ts';
 import { partNames } from './engine/reconcile/queues.ts';
@@ -14,7 +15,9 @@ import type { Handler } from './http/handler.ts';
 import { type Route, rootOf } from './http/route.ts';
 import { type Mounted, mountErrors } from './http/route-conflicts.ts';
 import { createRoutes } from './http/routes.ts';
+import { carryLines } from './operations/backup/blobs.ts';
 import { drillBackup, drillPrefix } from './operations/backup/drill.ts';
+import { runBackup } from './operations/backup/run-backup.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
 import { describeForeign } from './operations/foreign-rows.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
@@ -37,6 +40,7 @@ const VERIFY_FOR_MS = 4 * MINUTE_MS;
 const VERIFY_TRANSACTIONS_A_SECOND = 100;
 const PATTERN_FOR_MS = 4 * 60_000;
 const ORPHANS_FOR_MS = 8 * MINUTE_MS;
+const BACKUP_FOR_MS = 8 * MINUTE_MS;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
 
@@ -97,7 +101,7 @@ export function registerFunctions(
   registerApi(app, runtime, { routes, routePrefix });
   if (routePrefix === '' && path === '') registerConsole(app, runtime, consoleFolder);
   registerQueues(app, runtime);
-  for (const [name, { schedule, run }] of Object.entries(TIMERS))
+  for (const [name, { schedule, run }] of timersOf(model))
     app.timer(nameOf(runtime, name), {
       schedule,
       handler: (_timer, context) => inBackground(() => withDeferredAppends(() => run(runtime, context))),
@@ -176,6 +180,8 @@ function registerQueues(app: FunctionsApp, runtime: Runtime): void {
 
 interface Timer {
   readonly schedule: string;
+  /** False for a model that does not need it. By default true. */
+  readonly isUsed?: (model: LinkedModel) => boolean;
   readonly run: (runtime: Runtime, context: InvocationContext) => Promise<void>;
 }
 
@@ -218,6 +224,28 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       await runApart([deleteBlobs, deleteCounts], (work) => work());
     },
   },
+  /** Hourly: copies blobs to the backup, and lines of the journal that wait for its account; once a day, from 02:00 UTC, takes a snapshot. */
+  backup: {
+    schedule: '0 0 * * * *',
+    isUsed: ({ backup }) => backup !== undefined,
+    async run(runtime, context) {
+      const { backup, list } = runtime.model;
+      if (!backup) return;
+      const engine = await runtime.readyEngine(context);
+      const options = { days: backup.days, until: Date.now() + BACKUP_FOR_MS };
+      const carry = async () => {
+        const { carried } = await carryLines(engine);
+        if (carried > 0) context.warn(`${carried} blobs of the journal carried to the account of the backup.`);
+      };
+      const backUp = async () => {
+        const { snapshot, copies } = await runBackup(engine, list, options);
+        if (snapshot?.isComplete) context.log(`Snapshot ${snapshot.id}: ${snapshot.rows} rows.`);
+        if (copies) context.log(`${copies.copied} blobs copied.`);
+        if (!copies?.isComplete) context.warn('The next run continues the backup, as there is too much for one run.');
+      };
+      await runApart([carry, backUp], (work) => work());
+    },
+  },
   /** Every minute: records messages on which the host gave up, or sends them back, and does the work of queues that the model no longer has. */
   poison: {
     schedule: '0 * * * * *',
@@ -231,8 +259,8 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
   /** Daily, at 04:10 UTC: restores a sample of the backup to tables of its own, compares it and drops it. Fails if it differs. */
   'backup-drill': {
     schedule: '0 10 4 * * *',
+    isUsed: ({ backup }) => backup !== undefined,
     async run(runtime, context) {
-      if (!runtime.model.backup) return;
       const engine = await runtime.readyEngine(context);
       const { partitions, rows, differences } = await drillBackup(
         engine,
@@ -246,6 +274,11 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
   },
   ...Object.fromEntries(features.flatMap((feature) => timerOf(feature))),
 };
+
+/** The timers of a model. */
+export function timersOf(model: LinkedModel): [name: string, timer: Timer][] {
+  return Object.entries(TIMERS).filter(([, { isUsed }]) => isUsed?.(model) ?? true);
+}
 
 /** Does all the work, also if some of it fails, as one of several storage accounts may be away. Then throws the first failure. */
 async function runApart<Work>(works: readonly Work[], run: (work: Work) => Promise<void>): Promise<void> {

@@ -36,7 +36,8 @@ export type Client = (
 
 /** Names of the timer functions that run hourly or daily. */
 const timersOf = ({ model }: LocalApp) =>
-  Object.entries(appFunctions.TIMERS)
+  appFunctions
+    .timersOf(model)
     .filter(([, { schedule }]) => !schedule.startsWith('0 * '))
     .map(([name]) => storageTables.prefixWithHyphen(model.prefix, name));
 

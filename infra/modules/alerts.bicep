@@ -26,6 +26,9 @@ param emails string[]
 @description('The beginning of the names of timers.')
 param functionPrefix string
 
+@description('Whether the model declares a backup, whose timer then runs.')
+param hasBackup bool
+
 @description('Seconds that an index may lag behind its entity.')
 @minValue(1)
 param reconcileLagSeconds int
@@ -124,7 +127,8 @@ var rules = [
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
-      datatable(Timer: string, within: timespan) ['roll-periods', 3h, 'collect-orphans', 26h, 'backup-drill', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h]
+      datatable(Timer: string, within: timespan) ['roll-periods', 3h, 'collect-orphans', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h, 'backup', 3h, 'backup-drill', 26h]
+      | where hasBackup or Timer !startswith 'backup'
       | extend Timer = strcat(functionPrefix, Timer)
       | join kind=leftouter (
           Metrics
@@ -143,6 +147,23 @@ var rules = [
         values: ['*']
       }
     ]
+  }
+  {
+    name: 'backup-old'
+    title: 'The last snapshot of the backup is older than 26 hours'
+    description: 'The backup has no new snapshot. Everything can still be restored, and takes longer. See docs/backup.md.'
+    severity: 2
+    every: 'PT1H'
+    window: 'PT2H'
+    // In hours. The timer of the backup reports it hourly.
+    query: '''
+      Metrics
+      | where Name == 'rowkey.backup.age'
+      | summarize measure = max(Max) / 3600
+    '''
+    aggregation: 'Maximum'
+    threshold: 26
+    dimensions: []
   }
   {
     name: 'telemetry-missing'
@@ -320,7 +341,7 @@ resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
       criteria: {
         allOf: [
           {
-            query: 'let functionPrefix = "${functionPrefix}";${tables}${rule.query}'
+            query: 'let functionPrefix = "${functionPrefix}";let hasBackup = ${hasBackup};${tables}${rule.query}'
             timeAggregation: rule.aggregation
             metricMeasureColumn: 'measure'
             dimensions: rule.dimensions

@@ -77,6 +77,8 @@ export const record = {
   ),
   /** The time from a write's announcement until its indexes agree. Queues measure whole seconds. */
   reconcileLag: histogram('rowkey.reconcile.lag', 'Time from the announcement of a write until its indexes agree'),
+  /** At each hourly run of the backup. */
+  snapshotAge: histogram('rowkey.backup.age', 'Time since the last snapshot of the backup was complete'),
 };
 
 /** Looks the counter up at each use, because there is no meter before telemetry starts. A meter caches it by name. */

@@ -10,8 +10,9 @@ export function formatInfraModel({
   list,
   prefix,
   queueParts,
-}: Pick<LinkedModel, 'list' | 'prefix' | 'queueParts'>): string {
-  const { tables, queues, containers } = resourcesOf(list, undefined, { queueParts });
+  backup,
+}: Pick<LinkedModel, 'list' | 'prefix' | 'queueParts' | 'backup'>): string {
+  const { tables, queues, containers } = resourcesOf(list, undefined, { queueParts, backup });
   const hyphenated = (name: string) => prefixWithHyphen(prefix, name);
   const infra = {
     tables: sortUnique(tables.map((name) => prefixTable(prefix, name))),
@@ -23,6 +24,7 @@ export function formatInfraModel({
     coolContainers: coolContainers(list).map(({ name, days }) => ({ name: hyphenated(name), days })),
     publicPaths: list.filter(hasPublicFiles).map(({ name }) => `${rootOf('')}/${name}/*`),
     functionPrefix: hyphenated(''),
+    backupDays: backup?.days ?? 0,
   };
   return `${JSON.stringify(infra, null, 2)}\n`;
 }

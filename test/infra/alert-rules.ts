@@ -15,7 +15,7 @@ export const alertRules = [
   threshold: toNumber(threshold),
   /** Without the tables. */
   body: query,
-  query: `let functionPrefix = "shop-";${tables}${query}`,
+  query: `let functionPrefix = "shop-";let hasBackup = true;${tables}${query}`,
   dimensions: [...dimensions.matchAll(/ name: '(\w+)'/g)].map(([, dimension = '']) => dimension),
 }));
 

@@ -38,6 +38,7 @@ test('every name has the prefix of the model', () => {
     coolContainers: [],
     publicPaths: JSON.parse(formatInfraModel(model)).publicPaths,
     functionPrefix: 'shop-',
+    backupDays: 0,
   });
 });
 

@@ -22,7 +22,9 @@ describe('the query of an alert', () => {
 
   test('begins with the tables, as it is deployed', () => {
     const { text } = theResource('Microsoft.Insights/scheduledQueryRules');
-    expect(text).toContain(` query: 'let functionPrefix = "\${functionPrefix}";\${tables}\${rule.query}'\n`);
+    expect(text).toContain(
+      ` query: 'let functionPrefix = "\${functionPrefix}";let hasBackup = \${hasBackup};\${tables}\${rule.query}'\n`,
+    );
   });
 
   // Queries are deployed without validation, because the tables come later: a query with an error would never fire.

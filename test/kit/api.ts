@@ -6,7 +6,7 @@ import { eraseAll } from '../../lib/api/user-data.ts';
 import { WhyQuestion } from '../../lib/api/why.ts';
 import { batch, patch } from '../../lib/api/writes.ts';
 import { openSession } from '../../lib/client/sign-in.ts';
-import { API, TIMERS } from '../../lib/register-functions.ts';
+import { API, TIMERS, timersOf } from '../../lib/register-functions.ts';
 import { createExecute } from '../../lib/store/app-operations.ts';
 import { createStore } from '../../lib/store/store.ts';
 import { inPattern, nameRequest, traceInvocation } from '../../lib/telemetry/span.ts';
@@ -36,4 +36,5 @@ export const apiCalls = {
 export const appFunctions = {
   API,
   TIMERS,
+  timersOf,
 } as const;

@@ -5,6 +5,7 @@ import { readVersions } from '../../lib/operations/backup/history.ts';
 import { createJournal, tablesInBackup } from '../../lib/operations/backup/journal.ts';
 import { readJournal, readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
 import { restoreBackup } from '../../lib/operations/backup/restore.ts';
+import { runBackup } from '../../lib/operations/backup/run-backup.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { undelete } from '../../lib/operations/backup/undelete.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
@@ -100,6 +101,7 @@ export const operationsBackup = {
   readState,
   readVersions,
   restoreBackup,
+  runBackup,
   tablesInBackup,
   takeSnapshot,
   undelete,

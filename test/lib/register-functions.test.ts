@@ -13,8 +13,8 @@ import { type FunctionsApp, registerFunctions } from '../../lib/register-functio
 
 const refusal = new RowkeyError('wrong-setting', 'Nothing is opened.');
 
-function instance(prefix: string, over: Partial<RowkeyOptions<never>> & { entity?: string } = {}) {
-  const { entity = 'things', ...options } = over;
+function instance(prefix: string, over: Partial<RowkeyOptions<never>> & { entity?: string; hasBackup?: boolean } = {}) {
+  const { entity = 'things', hasBackup, ...options } = over;
   const checkIn = defineOperation('checkIn', {
     summary: 'Check in',
     kind: 'read',
@@ -32,6 +32,7 @@ function instance(prefix: string, over: Partial<RowkeyOptions<never>> & { entity
     roles: ['reader'],
     operatorRole: 'reader',
     prefix,
+    ...(hasBackup && { backup: {} }),
     entities: [declared],
     operations: [checkIn],
   });
@@ -82,6 +83,14 @@ test('two instances on one app have functions, queues and routes of their own', 
   ]);
   // Each instance starts; the others are for every function, and would count each run twice.
   expect(hooks.toSorted()).toEqual(['appStart', 'appStart', 'appTerminate', 'preInvocation']);
+});
+
+test('only a model that declares a backup has its timers', () => {
+  const [without, backedUp] = [testApp(), testApp()];
+  registerFunctions(without.app, instance(''));
+  registerFunctions(backedUp.app, instance('', { hasBackup: true }));
+  expect(without.timers.filter((name) => name.startsWith('backup'))).toEqual([]);
+  expect(backedUp.timers.toSorted()).toEqual([...without.timers, 'backup', 'backup-drill'].toSorted());
 });
 
 test('with an empty route prefix the API stays below /api, and the one without a path has a console', () => {
