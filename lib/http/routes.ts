@@ -9,7 +9,7 @@ import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { appOperationRoute } from './routes/app-operation-route.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
-import { historyRoute, undeleteRoute } from './routes/backup-routes.ts';
+import { backupRoute, historyRoute, undeleteRoute } from './routes/backup-routes.ts';
 import { entityReadRoutes, scanRoute } from './routes/entity-read-routes.ts';
 import { deleteRoutes, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
@@ -126,7 +126,10 @@ export function createRoutes(model: LinkedModel): Route[] {
 /** The routes of what a backup has of each entity. */
 function backupRoutes(all: readonly Entity[], { backup, operatorRole }: LinkedModel): Route[] {
   const roles = backup?.roles ?? [operatorRole];
-  return all.flatMap(withEntity((entity) => [historyRoute(entity, roles), undeleteRoute(entity, operatorRole)]));
+  return [
+    ...(backup ? [backupRoute(backup.days, operatorRole)] : []),
+    ...all.flatMap(withEntity((entity) => [historyRoute(entity, roles), undeleteRoute(entity, operatorRole)])),
+  ];
 }
 
 const TAG = 'tag';

@@ -7,6 +7,7 @@ import { readJournal, readManifests, readState } from '../../lib/operations/back
 import { restoreBackup } from '../../lib/operations/backup/restore.ts';
 import { runBackup } from '../../lib/operations/backup/run-backup.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
+import { readBackupStatus } from '../../lib/operations/backup/status.ts';
 import { undelete } from '../../lib/operations/backup/undelete.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
@@ -96,6 +97,7 @@ export const operationsBackup = {
   copyToBackup,
   createJournal,
   manifestName,
+  readBackupStatus,
   readJournal,
   readManifests,
   readState,

@@ -11,12 +11,13 @@ import { addressOf } from '../../define/places/index-entries.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { readChanges } from '../../operations/audit-log.ts';
 import { readVersions } from '../../operations/backup/history.ts';
+import { readBackupStatus } from '../../operations/backup/status.ts';
 import { type DeletedRow, type Undeleted, undelete } from '../../operations/backup/undelete.ts';
 import { padTime } from '../../storage/row-journal.ts';
-import { bindPage, listOf, readKey } from '../bind.ts';
+import { bind, bindPage, listOf, readKey } from '../bind.ts';
 import { Problem, reportProblem } from '../problem.ts';
 import { PAGE_QUERY, queryError, readAt } from '../query.ts';
-import { type RequestContext, type Route, toPathTemplate } from '../route.ts';
+import { NO_STORE, type RequestContext, type Route, toPathTemplate } from '../route.ts';
 
 /** What operators and the roles of the backup have of it: the versions of an entity, and deleted entities back. */
 
@@ -85,6 +86,60 @@ function readSpan({ query, engine }: RequestContext): { from: string; to: string
   if (Date.parse(to) - Date.parse(from) > MAX_DAYS * DAY_MS)
     throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
   return { from: padTime(from), to: padTime(to) };
+}
+
+const Count = z.int().min(0);
+const Bytes = Count.describe('In bytes');
+const Time = z.iso.datetime();
+const Status = z.object({
+  days: z.int().describe('The retention'),
+  restorableFrom: Time.optional().describe('The first instant that can be had back; absent before the first snapshot'),
+  restorableUntil: Time.optional().describe('The last instant that the account of the backup has'),
+  snapshots: Count.describe('Within the retention'),
+  last: z
+    .object({
+      id: z.string(),
+      begunAt: Time,
+      finishedAt: Time,
+      tables: Count,
+      rows: Count,
+      parts: Count,
+      bytes: Bytes,
+      took: z.object({ seconds: z.number(), transactions: Count, bytes: Bytes }).optional(),
+      blobs: z
+        .object({ count: Count, bytes: Bytes })
+        .describe('Copies of files, large texts, archives and the audit log'),
+    })
+    .optional()
+    .describe('The last snapshot'),
+  waiting: z
+    .object({ blobs: Count, bytes: Bytes, since: Time.optional() })
+    .describe('Changes that are in accounts of the app, because that of the backup did not respond'),
+  away: z.array(z.string()).optional().describe('The storage accounts that do not respond; absent if all respond'),
+});
+
+/** What there is of the backup. */
+export function backupRoute(days: number, operatorRole: string): Route {
+  return bind(
+    {
+      name: 'operations-backup',
+      summary: 'Get from when until when everything can be had back, and what the last snapshot took',
+      kind: 'read',
+      roles: [operatorRole],
+      output: () => Status,
+      async run({ engine }) {
+        const { away, ...status } = await readBackupStatus(engine, days);
+        return { days, ...status, ...(away.length > 0 ? { away } : {}) };
+      },
+    },
+    {
+      method: 'GET',
+      path: 'operations/backup',
+      success: { status: 200, description: 'The backup' },
+      read: () => undefined,
+      present: (body) => ({ status: 200, headers: NO_STORE, body }),
+    },
+  );
 }
 
 const Instant = z.iso.datetime({ offset: true });

@@ -86,5 +86,7 @@ export const Manifest = z.object({
   blobs: z.record(z.string(), z.object({ count: z.int(), bytes: z.int() })),
   /** The version of each entity in the model. */
   entities: z.record(z.string(), z.object({ table: z.string(), version: z.int() })),
+  /** What the runs of the snapshot took. `transactions` are those of storage, as billed; `bytes` are those of the parts that it wrote. */
+  took: z.object({ seconds: z.number(), transactions: z.int(), bytes: z.int() }).optional(),
 });
 export type Manifest = z.infer<typeof Manifest>;

@@ -11,6 +11,7 @@ import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
 import { listBlobs } from '../../storage/append-blobs.ts';
 import { blobLength, createBlob, readBlob } from '../../storage/blobs.ts';
+import { type Cost, measureCost } from '../../storage/cost.ts';
 import { BACKUP_CONTAINER, timeOf, toTime, withAttempt } from '../../storage/row-journal.ts';
 import { type Row, scanTable } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
@@ -59,6 +60,8 @@ export interface SnapshotReport {
   readonly parts: { readonly written: number; readonly reused: number };
   /** Of all parts, compressed, and of those that this run has stored. */
   readonly bytes: { readonly total: number; readonly written: number };
+  /** All runs of the snapshot. */
+  readonly took: NonNullable<Manifest['took']>;
   /** Set if the snapshot is complete. */
   readonly copies?: BlobsReport | undefined;
   readonly finishedAt?: string | undefined;
@@ -92,68 +95,81 @@ const Progress = z.object({
   /** The greatest time of the rows so far. */
   latest: z.string(),
   tables: z.record(z.string(), TableState),
+  /** What earlier runs took. */
+  took: z.object({ seconds: z.number(), transactions: z.int(), bytes: z.int() }),
 });
 type Progress = z.infer<typeof Progress>;
 
 /** Writes a snapshot, or continues one. Safe to run twice or concurrently. */
 export const takeSnapshot = inPattern(
   'backup',
-  async (engine: Engine, entities: readonly Entity[], options: SnapshotOptions): Promise<SnapshotReport> => {
-    const { storage } = engine;
-    const { backup } = storage;
-    if (!backup) throw new RowkeyError('wrong-setting', 'The model declares no backup.');
-    const { until = Number.POSITIVE_INFINITY } = options;
-    const app: AppTables = { storage, resources: resourcesOf(entities, engine.now()) };
-    const isIn = tablesInBackup(entities);
-    const { result: names, attempt } = await withAttempt(() => tablesIn(app, ...accountsOf(storage)));
-    const [previous, begun] = await Promise.all([
-      readManifests({ backup }).next(),
-      readProgress(backup, engine.now() - CONTINUE_WITHIN_MS),
-    ]);
-    const state = begun ?? begin(attempt?.date, engine.now());
-    const run = createRun({ engine, backup, previous: previous.value, state, options });
-    run.noteDate(attempt?.date);
-    const tables = [...names].filter((table) => table === SYSTEM_TABLE || isIn(table)).sort();
-    await pMap(
-      tables,
-      async (table) => {
-        const isOwnRow = await ownRowsIn(app, table);
-        const isKept = (row: Row) => isIn(table, row.partition) && isOwnRow(row);
-        await run.scan(table, isKept, until);
-      },
-      { concurrency: CONCURRENCY },
-    );
-    const isComplete = tables.every((table) => state.tables[table]?.isComplete);
-    if (!isComplete) {
-      await run.save();
-      return { ...run.report(), isComplete, copies: undefined };
-    }
-    // A blob to which a row of the snapshot refers is kept for a day after that.
-    const copies = await copyToBackup(engine, entities, { days: options.days, until });
-    const finishedAt = run.finishedAt();
-    const manifest: Manifest = {
-      format: 'rowkey-backup',
-      formatVersion: 1,
-      id: state.id,
-      begunAt: state.begunAt,
-      finishedAt,
-      tables: Object.fromEntries(tables.map((table) => [table, tableOf(state, table)])),
-      blobs: copies.blobs,
-      entities: Object.fromEntries(entities.map(({ name, table, version }) => [name, { table, version }])),
-    };
-    const address = { container: BACKUP_CONTAINER, name: manifestName(state.id) };
-    // Another run may have completed the same snapshot.
-    await createBlob(backup, address, Buffer.from(jsonText(manifest)), { type: 'application/json' });
-    return { ...run.report(), isComplete, copies, finishedAt };
-  },
+  (engine: Engine, entities: readonly Entity[], options: SnapshotOptions): Promise<SnapshotReport> =>
+    measureCost((cost) => take(engine, entities, { ...options, cost })),
 );
+
+async function take(
+  engine: Engine,
+  entities: readonly Entity[],
+  options: SnapshotOptions & { readonly cost: Cost },
+): Promise<SnapshotReport> {
+  const { storage } = engine;
+  const { backup } = storage;
+  if (!backup) throw new RowkeyError('wrong-setting', 'The model declares no backup.');
+  const { until = Number.POSITIVE_INFINITY } = options;
+  const app: AppTables = { storage, resources: resourcesOf(entities, engine.now()) };
+  const isIn = tablesInBackup(entities);
+  const { result: names, attempt } = await withAttempt(() => tablesIn(app, ...accountsOf(storage)));
+  const [previous, begun] = await Promise.all([
+    readManifests({ backup }).next(),
+    readProgress(backup, engine.now() - CONTINUE_WITHIN_MS),
+  ]);
+  const state = begun ?? begin(attempt?.date, engine.now());
+  const run = createRun({ engine, backup, previous: previous.value, state, options });
+  run.noteDate(attempt?.date);
+  const tables = [...names].filter((table) => table === SYSTEM_TABLE || isIn(table)).sort();
+  await pMap(
+    tables,
+    async (table) => {
+      const isOwnRow = await ownRowsIn(app, table);
+      const isKept = (row: Row) => isIn(table, row.partition) && isOwnRow(row);
+      await run.scan(table, isKept, until);
+    },
+    { concurrency: CONCURRENCY },
+  );
+  const isComplete = tables.every((table) => state.tables[table]?.isComplete);
+  if (!isComplete) {
+    await run.save();
+    return { ...run.report(), isComplete, copies: undefined };
+  }
+  // A blob to which a row of the snapshot refers is kept for a day after that.
+  const copies = await copyToBackup(engine, entities, { days: options.days, until });
+  const finishedAt = run.finishedAt();
+  const manifest: Manifest = {
+    format: 'rowkey-backup',
+    formatVersion: 1,
+    id: state.id,
+    begunAt: state.begunAt,
+    finishedAt,
+    tables: Object.fromEntries(tables.map((table) => [table, tableOf(state, table)])),
+    blobs: copies.blobs,
+    entities: Object.fromEntries(entities.map(({ name, table, version }) => [name, { table, version }])),
+    took: run.took(),
+  };
+  const address = { container: BACKUP_CONTAINER, name: manifestName(state.id) };
+  // Another run may have completed the same snapshot.
+  await createBlob(backup, address, Buffer.from(jsonText(manifest)), { type: 'application/json' });
+  return { ...run.report(), isComplete, copies, finishedAt };
+}
+
+/** The beginning of the id of a snapshot: `2026-11-29T02-00-00-000Z`. */
+export const toIdTime = (now: number) => isoInstant(now).replace(/[:.]/g, '-');
 
 /** The id begins with the time, so that the order of names is that of snapshots. */
 function begin(date: string | undefined, now: number): Progress {
   const at = Number.isNaN(Date.parse(date ?? '')) ? now : Date.parse(date ?? '');
   const begunAt = toTime(at - CLOCKS_MS) ?? '';
-  const id = `${isoInstant(now).replace(/[:.]/g, '-')}-${randomBytes(4).toString('hex')}`;
-  return { id, begunAt, latest: begunAt, tables: {} };
+  const id = `${toIdTime(now)}-${randomBytes(4).toString('hex')}`;
+  return { id, begunAt, latest: begunAt, tables: {}, took: { seconds: 0, transactions: 0, bytes: 0 } };
 }
 
 /** The progress of the last snapshot, unless it is complete or began before `since`. */
@@ -178,16 +194,17 @@ interface RunOptions {
   readonly backup: Storage;
   readonly previous: Manifest | undefined;
   readonly state: Progress;
-  readonly options: SnapshotOptions;
+  readonly options: SnapshotOptions & { readonly cost: Cost };
 }
 
 function createRun({ engine, backup, previous, state, options }: RunOptions) {
-  const { days, onProgress, saveEveryMs = SAVE_EVERY_MS } = options;
+  const { days, onProgress, saveEveryMs = SAVE_EVERY_MS, cost } = options;
   const { storage, now } = engine;
   const parts = { written: 0, reused: 0 };
   let writtenBytes = 0;
   let lastDate = 0;
-  let savedAt = performance.now();
+  const startedAt = performance.now();
+  let savedAt = startedAt;
   let saves = 0;
   const day = isoInstant(now()).slice(0, 'yyyy-MM-dd'.length);
   const oldest = isoInstant(now() - days * DAY_MS);
@@ -270,7 +287,7 @@ function createRun({ engine, backup, previous, state, options }: RunOptions) {
   /** Stores how far the snapshot is. */
   async function save(): Promise<void> {
     savedAt = performance.now();
-    const bytes = Buffer.from(jsonText(state));
+    const bytes = Buffer.from(jsonText({ ...state, took: took() }));
     const isStored = async () => {
       saves += 1;
       const name = `${PROGRESS}/${state.id}/${String(saves).padStart(6, '0')}.json`;
@@ -279,11 +296,20 @@ function createRun({ engine, backup, previous, state, options }: RunOptions) {
     while (!(await isStored()));
   }
 
+  /** What all runs of the snapshot took so far. */
+  function took(): Progress['took'] {
+    return {
+      seconds: state.took.seconds + (performance.now() - startedAt) / 1_000,
+      transactions: state.took.transactions + cost.transactions,
+      bytes: state.took.bytes + writtenBytes,
+    };
+  }
+
   function report() {
     const all = Object.values(state.tables).flatMap((table) => table.parts);
     const total = all.reduce((sum, { bytes }) => sum + bytes, 0);
     const tables = Object.keys(state.tables).length;
-    return { id: state.id, tables, rows: countRows(), parts, bytes: { total, written: writtenBytes } };
+    return { id: state.id, tables, rows: countRows(), parts, bytes: { total, written: writtenBytes }, took: took() };
   }
 
   /** No row of the snapshot is later, and none was read later. `Date` is rounded down. */
@@ -292,7 +318,7 @@ function createRun({ engine, backup, previous, state, options }: RunOptions) {
     return last > state.latest ? last : state.latest;
   }
 
-  return { scan, save, report, finishedAt, noteDate };
+  return { scan, save, report, took, finishedAt, noteDate };
 }
 
 interface OpenPart {

@@ -1,0 +1,96 @@
+import pMap from 'p-map';
+import { DAY_MS, isoInstant } from '../../base/time.ts';
+import type { Engine } from '../../engine/engine.ts';
+import { listBlobs } from '../../storage/append-blobs.ts';
+import { listContainerOf, readBlob } from '../../storage/blobs.ts';
+import { askAccount, awayIn } from '../../storage/errors.ts';
+import { BACKUP_CONTAINER } from '../../storage/row-journal.ts';
+import { accountsOf, type Storage } from '../../storage/storage.ts';
+import { inPattern } from '../../telemetry/span.ts';
+import { JOURNAL, MANIFESTS, Manifest, manifestName } from './format.ts';
+import { toIdTime } from './snapshot.ts';
+
+/** What operators see of a backup. Instants are ISO texts. */
+export interface BackupStatus {
+  /** The first instant that can be had back. Undefined without a snapshot. */
+  readonly restorableFrom: string | undefined;
+  /** The last instant that the account of the backup has, by itself. */
+  readonly restorableUntil: string | undefined;
+  /** How many snapshots of the retention there are. */
+  readonly snapshots: number;
+  readonly last: LastSnapshot | undefined;
+  /** Lines of the journal that wait in the accounts of the app, because the account of the backup was away. */
+  readonly waiting: { readonly blobs: number; readonly bytes: number; readonly since: string | undefined };
+  /** The accounts that do not respond. */
+  readonly away: readonly string[];
+}
+
+interface LastSnapshot {
+  readonly id: string;
+  readonly begunAt: string;
+  readonly finishedAt: string;
+  readonly tables: number;
+  readonly rows: number;
+  readonly parts: number;
+  /** Of its parts, compressed. */
+  readonly bytes: number;
+  readonly took: Manifest['took'];
+  /** The copies of blobs. */
+  readonly blobs: { readonly count: number; readonly bytes: number };
+}
+
+/** Describes the backup: at least three storage transactions, and one for each account of the app. */
+export const readBackupStatus = inPattern(
+  'backup',
+  async ({ storage, now }: Engine, days: number): Promise<BackupStatus> => {
+    const { backup } = storage;
+    const [snapshots, waiting] = await Promise.all([
+      backup && askAccount(backup, readSnapshots(backup, now() - days * DAY_MS)),
+      pMap(accountsOf(storage), async (account) => askAccount(account, readWaiting(account))),
+    ]);
+    const found = waiting.flatMap(({ result = [] }) => result);
+    const [since] = found.flatMap(({ first }) => first ?? []).toSorted();
+    const { result: { count = 0, oldest, newest } = {} } = snapshots ?? {};
+    return {
+      restorableFrom: oldest?.finishedAt,
+      restorableUntil: newest && (since ?? isoInstant(now())),
+      snapshots: count,
+      last: newest && describe(newest),
+      waiting: { blobs: found.length, bytes: found.reduce((sum, { length }) => sum + length, 0), since },
+      away: awayIn([...waiting, ...(snapshots ? [snapshots] : [])]),
+    };
+  },
+);
+
+async function readSnapshots(backup: Storage, oldestAt: number) {
+  const names = await listBlobs(backup, { container: BACKUP_CONTAINER, prefix: `${MANIFESTS}/` });
+  const kept = names.filter((name) => name >= manifestName(toIdTime(oldestAt)));
+  const read = async (name: string | undefined) => {
+    const bytes = name && (await readBlob(backup, { container: BACKUP_CONTAINER, name }));
+    return bytes ? Manifest.parse(JSON.parse(bytes.toString())) : undefined;
+  };
+  const [oldest, newest] = await Promise.all([read(kept[0]), read(kept.at(-1))]);
+  return { count: kept.length, oldest, newest };
+}
+
+async function readWaiting(account: Storage) {
+  const blobs = await Array.fromAsync(listContainerOf(account, BACKUP_CONTAINER, `${JOURNAL}/`));
+  return blobs.map(({ length, metadata }) => ({ length, first: metadata.first }));
+}
+
+function describe({ id, begunAt, finishedAt, tables, took, blobs }: Manifest): LastSnapshot {
+  const all = Object.values(tables);
+  const parts = all.flatMap((table) => table.parts);
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, one) => total + one, 0);
+  return {
+    ...{ id, begunAt, finishedAt, took },
+    tables: all.length,
+    rows: sum(all.map(({ rows }) => rows)),
+    parts: parts.length,
+    bytes: sum(parts.map(({ bytes }) => bytes)),
+    blobs: {
+      count: sum(Object.values(blobs).map(({ count }) => count)),
+      bytes: sum(Object.values(blobs).map(({ bytes }) => bytes)),
+    },
+  };
+}

@@ -1,0 +1,76 @@
+import { expect, test } from 'vitest';
+import { baseValues } from '../../../kit/base.ts';
+import { httpDoor } from '../../../kit/http.ts';
+import { operationsBackup } from '../../../kit/operations.ts';
+import { storageBlobs } from '../../../kit/storage.ts';
+import { testContext } from '../../http/request.ts';
+import { model, openBackedUp } from './backup-app.ts';
+
+const CONTAINER = 'backup';
+
+test('says from when until when everything can be had back, and what the last snapshot took', async () => {
+  const { engine: opened, storage, store, source } = await openBackedUp();
+  const clock = { now: Date.now() };
+  const engine = { ...opened, now: () => clock.now };
+  const days = 7;
+  const status = () => operationsBackup.readBackupStatus(engine, days);
+  expect(await status()).toEqual({
+    restorableFrom: undefined,
+    restorableUntil: undefined,
+    snapshots: 0,
+    last: undefined,
+    waiting: { blobs: 0, bytes: 0, since: undefined },
+    away: [],
+  });
+  const story = 's'.repeat(100_000);
+  await store.people.create({ team: 'ops', personId: '1', email: 'a@x', town: 'Bern', story });
+  const first = await operationsBackup.takeSnapshot(engine, model.list, { days });
+  clock.now += 3 * baseValues.DAY_MS;
+  const second = await operationsBackup.takeSnapshot(engine, model.list, { days });
+  const known = await status();
+  const [manifest] = await Array.fromAsync(operationsBackup.readManifests(source));
+  const parts = Object.values(manifest?.tables ?? {}).flatMap((table) => table.parts);
+  expect(known).toMatchObject({
+    restorableFrom: first.finishedAt,
+    restorableUntil: new Date(clock.now).toISOString(),
+    snapshots: 2,
+    last: {
+      id: second.id,
+      finishedAt: second.finishedAt,
+      tables: Object.keys(manifest?.tables ?? {}).length,
+      // The entity, its copy of the index in the partition, and the list.
+      rows: 3,
+      parts: parts.length,
+      bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0),
+      took: { bytes: 0 },
+      blobs: { count: 1, bytes: expect.any(Number) },
+    },
+  });
+  expect(known.last?.took?.transactions).toBeGreaterThan(5);
+  expect(known.last?.took?.seconds).toBeGreaterThan(0);
+  // Lines that only the account of the app has.
+  const since = '2026-11-29T12:10:00.0000000Z';
+  const at = { container: CONTAINER, name: 'journal/2026/11/29/1200/000001-app.ndjson' };
+  await storageBlobs.createAppendBlob(storage, at, { metadata: { first: since } });
+  await storageBlobs.appendBlock(storage, at, { bytes: Buffer.from('line\n'), position: 0 });
+  expect(await status()).toMatchObject({ restorableUntil: since, waiting: { blobs: 1, bytes: 5, since } });
+  // The first snapshot is older than the retention.
+  clock.now += 5 * baseValues.DAY_MS;
+  expect(await status()).toMatchObject({ restorableFrom: second.finishedAt, snapshots: 1 });
+});
+
+test('names the account of the backup while it is away', async () => {
+  const { engine, backupMemory, rowkey } = await openBackedUp();
+  backupMemory.intercept = async (request) => ({ request, status: 503, headers: request.headers, bodyAsText: '' });
+  const status = await operationsBackup.readBackupStatus(engine, 7);
+  expect(status).toMatchObject({ away: ['backup'], snapshots: 0 });
+  const route = httpDoor.createRoutes(model).find(({ path }) => path === 'operations/backup');
+  const result = await route?.handle(
+    testContext(rowkey.runtime.app as never, {
+      route,
+      engine,
+      caller: { subject: 'ann', roles: ['operator'], claims: {} },
+    }),
+  );
+  expect(result).toMatchObject({ status: 200, body: { days: 7, snapshots: 0, away: ['backup'] } });
+});
