@@ -1,15 +1,17 @@
+import { join } from 'node:path';
+import type { TokenCredential } from '@azure/identity';
 import { VALID_FOR_MS } from '../../lib/access/grant.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
 import { type AppResources, resourcesOf } from '../../lib/operations/resources.ts';
 import { fromEnvironment } from '../../lib/settings.ts';
-
-import { openStorage, type Storage, type StorageOptions } from '../../lib/storage/storage.ts';
+import type { KeyRingOptions } from '../../lib/storage/lazy-key-ring.ts';
+import { type AccountOptions, openStorage, type Storage, type StorageOptions } from '../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
 import { readInstance } from '../instance/instance.ts';
 import { loadModel } from '../instance/load-local-app.ts';
 import { readSecrets } from '../instance/secrets.ts';
-import { storageOptions } from '../instance/storage-accounts.ts';
+import { BACKUP_NUMBER, storageOptions } from '../instance/storage-accounts.ts';
 
 export interface OpenAccounts {
   readonly storage: Storage;
@@ -20,10 +22,14 @@ export interface OpenAccounts {
   readonly placed: readonly PlacedLayer[];
 }
 
-interface Found {
+/** The accounts of an app, and what its settings say beside them. */
+export interface FoundAccounts {
   readonly options: StorageOptions;
-  /** The folder of the app. */
-  readonly app: string;
+  loadModel(): Promise<Model>;
+  readonly backup?: AccountOptions | undefined;
+  readonly keys?: KeyRingOptions | undefined;
+  /** Of whoever is signed in to the Azure CLI. Undefined for the emulator. */
+  credential(): Promise<TokenCredential | undefined>;
 }
 
 /** What a command that only uses storage needs besides the settings of storage. */
@@ -39,8 +45,8 @@ const UNUSED = {
  */
 export function accountsOpener(model?: Model): (folder: string) => Promise<OpenAccounts> {
   return async (folder) => {
-    const { options, app } = (await localAccounts(folder)) ?? (await environmentAccounts(folder));
-    const used = model ?? (await loadModel(app));
+    const { options, loadModel: loadOwn } = await findAccounts(folder);
+    const used = model ?? (await loadOwn());
     return {
       storage: openStorage(options, used.prefix),
       resources: resourcesOf(used.list, Date.now(), used),
@@ -50,12 +56,24 @@ export function accountsOpener(model?: Model): (folder: string) => Promise<OpenA
   };
 }
 
-async function localAccounts(folder: string): Promise<Found | undefined> {
-  const connections = await localConnections(folder);
-  return connections && { options: storageOptions(connections.strings), app: connections.app };
+/** The accounts of the local instance that runs on the data folder; else those that the environment variables of the app name. */
+export async function findAccounts(folder: string): Promise<FoundAccounts> {
+  return (await localAccounts(folder)) ?? (await environmentAccounts(folder));
 }
 
-async function environmentAccounts(folder: string): Promise<Found> {
+async function localAccounts(folder: string): Promise<FoundAccounts | undefined> {
+  const connections = await localConnections(folder);
+  if (!connections) return undefined;
+  return {
+    options: storageOptions(connections.strings),
+    loadModel: () => loadModel(connections.app),
+    backup: { connectionString: process.env.BackupStorage ?? connections.backup },
+    keys: { file: join(folder, 'keys.json') },
+    credential: async () => undefined,
+  };
+}
+
+async function environmentAccounts(folder: string): Promise<FoundAccounts> {
   const settings = fromEnvironment({ ...UNUSED, ...process.env });
   if ('refusal' in settings)
     throw new Error(
@@ -63,12 +81,18 @@ async function environmentAccounts(folder: string): Promise<Found> {
     );
   const { AzureCliCredential } = await import('@azure/identity');
   const credential = new AzureCliCredential();
-  const { storage } = settings;
+  const { storage, backup, keys } = settings;
   const options =
     'accounts' in storage
       ? { accounts: storage.accounts.map((account) => ({ ...account, credential })) }
       : { ...storage, credential };
-  return { options, app: '.' };
+  return {
+    options,
+    loadModel: () => loadModel('.'),
+    backup: backup && { ...backup, credential },
+    keys,
+    credential: async () => credential,
+  };
 }
 
 /** Connection strings of the emulator. */
@@ -77,11 +101,12 @@ export async function localConnections(folder: string) {
   if (!instance) return undefined;
   const { storageKey } = await readSecrets(folder);
   const first = createEmulatorAccount(storageKey);
-  const strings = Array.from({ length: instance.accounts }, (_, number) => {
+  const connectionOf = (number: number) => {
     const account = createEmulatorAccount(storageKey, number);
     const at = (url: string) => url.replace(`/${first.name}`, `/${account.name}`);
     const { tables, queues, blobs } = instance;
     return formatConnectionString(account, { tables: at(tables), queues: at(queues), blobs: at(blobs) });
-  });
-  return { strings: strings as [string, ...string[]], app: instance.app };
+  };
+  const strings = Array.from({ length: instance.accounts }, (_, number) => connectionOf(number));
+  return { strings: strings as [string, ...string[]], backup: connectionOf(BACKUP_NUMBER), app: instance.app };
 }

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { Command } from 'commander';
 import { loadModel } from '../instance/load-local-app.ts';
 import { addAccountsCommands } from './accounts-command.ts';
+import { createBackupCommand } from './backup-command.ts';
 import { createCheckCommand } from './check-command.ts';
 import { createCommand, run } from './command.ts';
 import { createDeployCommand } from './deploy-command.ts';
@@ -10,6 +11,7 @@ import { createImportCommand } from './import-command.ts';
 import { createInfraCommand } from './infra-command.ts';
 import { createInfraModelCommand } from './infra-model-command.ts';
 import { accountsOpener } from './open-accounts.ts';
+import { backupOpener } from './open-backup.ts';
 import {
   createPurgeCommand,
   createReindexCommand,
@@ -63,6 +65,7 @@ export function createProgram(): Command {
     .addCommand(createRekeyCommand().name('rekey'))
     .addCommand(createPurgeCommand().name('purge'))
     .addCommand(createReplayCommand().name('replay'))
+    .addCommand(createBackupCommand(backupOpener()).name('backup'))
     .addCommand(
       addAccountsCommands(createCommand('Moves data between the storage accounts of an app.').name('accounts'), {
         open: accountsOpener(),

@@ -4,9 +4,11 @@ import { access, constants } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { BACKUP_CONNECTION } from '../../lib/settings.ts';
 import { rotateLocalKey } from '../../lib/storage/local-key-ring.ts';
 import { provision, type Resources } from '../../lib/storage/provision.ts';
-import { openStorage } from '../../lib/storage/storage.ts';
+import { BACKUP_CONTAINER } from '../../lib/storage/row-journal.ts';
+import { BACKUP_ACCOUNT, openStorage } from '../../lib/storage/storage.ts';
 import { allowOrigins } from './allow-origins.ts';
 import { type Account, type Azurite, createEmulatorAccount, type EmulatorPorts, startAzurite } from './azurite.ts';
 import { lockFolder } from './folder-lock.ts';
@@ -22,7 +24,7 @@ import { listMainFiles } from './load-local-app.ts';
 import type { LocalApp } from './local-app.ts';
 import { choosePort, isFree, type Ports, readPorts, writePorts } from './ports.ts';
 import { makePrivate, readSecrets } from './secrets.ts';
-import { keepAccountCount, storageOptions, storageSettings } from './storage-accounts.ts';
+import { BACKUP_NUMBER, keepAccountCount, storageOptions, storageSettings } from './storage-accounts.ts';
 
 /** A functions host, whose `process` emits `exit` if it ends. */
 type ProductHost = Omit<FunctionsHost, 'process'> & { readonly process: EventEmitter };
@@ -39,7 +41,11 @@ export interface ProductOptions {
   /** The number of storage accounts of the emulator. Default: that of the last start, or 1. */
   readonly accounts?: number | undefined;
   /** Storage to use instead of starting an emulator. */
-  readonly storage?: { readonly connectionString: string; readonly further?: readonly string[] };
+  readonly storage?: {
+    readonly connectionString: string;
+    readonly further?: readonly string[];
+    readonly backup?: string;
+  };
   /** Starts the host. Default: as a child process. */
   readonly startHost?: ((options: FunctionsHostOptions) => Promise<ProductHost>) | undefined;
   /** Names of functions that only the admin route runs. Default: none. */
@@ -119,9 +125,11 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const choosePartPort = (part: keyof Ports) => choosePort(wanted[part], { isRemembered: remembered !== undefined });
     const accounts = options.storage ? 1 : await keepAccountCount(data, options.accounts);
     const names = Array.from({ length: accounts }, (_, number) => createEmulatorAccount(storageKey, number));
+    // A model may declare a backup while the instance runs.
+    const backupAccount = createEmulatorAccount(storageKey, BACKUP_NUMBER);
     const azurite = options.storage
       ? undefined
-      : await startStorage(data, names, {
+      : await startStorage(data, [...names, backupAccount], {
           blob: await choosePartPort('blob'),
           queue: await choosePartPort('queue'),
           table: await choosePartPort('table'),
@@ -137,6 +145,13 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
           azurite?.connectionString() ?? '',
           ...names.slice(1).map(({ name }) => azurite?.connectionString(name) ?? ''),
         ] as const);
+    const backup = options.storage ? options.storage.backup : azurite?.connectionString(backupAccount.name);
+    const provisionAccounts = async (prefix: string, resources: Resources) => {
+      const isBackedUp = backup !== undefined && resources.containers.includes(BACKUP_CONTAINER);
+      const to = isBackedUp ? { accounts: [{ connectionString: backup, name: BACKUP_ACCOUNT }] } : undefined;
+      const opened = openStorage(storageOptions(connections), prefix);
+      await provision({ ...opened, ...(to && { backup: openStorage(to, prefix) }) }, resources);
+    };
     const storage = openStorage(storageOptions(connections), app.model.prefix);
     let signers: Pick<ChangedApp, 'roles' | 'signedIn'> = app.model;
     const startIdentity = (port: number) => startIdentityProvider({ folder: data, port, signers: () => signers });
@@ -148,7 +163,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
           return startIdentity(0);
         }),
       ),
-      provision(storage, resourcesOf(app.model.list, Date.now(), app.model)),
+      provisionAccounts(app.model.prefix, resourcesOf(app.model.list, Date.now(), app.model)),
     ]);
     stops.push(identity.stop);
     const keyFile = join(data, 'keys.json');
@@ -157,6 +172,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
     const settings = {
       ROWKEY_HOST_KEY: hostKey,
       ...storageSettings(connections),
+      ...(backup === undefined ? {} : { [BACKUP_CONNECTION]: backup }),
       KEY_ENCRYPTION_KEY_FILE: resolve(keyFile),
       TOKEN_ISSUER: identity.issuer,
       TOKEN_AUDIENCE: identity.audience,
@@ -210,7 +226,7 @@ export async function startProduct(options: ProductOptions): Promise<Product> {
       const former = host;
       host = undefined;
       await former?.stop();
-      await provision(openStorage(storageOptions(connections), prefix), resources);
+      await provisionAccounts(prefix, resources);
       signers = { roles, signedIn };
       await startHost(parsePort(url));
       await writeInstance(data, { ...instance, roles: [...roles] });

@@ -10,6 +10,8 @@ const NAMES: readonly string[] = [
   FIRST_ACCOUNT,
   ...['second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth'],
 ];
+/** The number of the emulator's account of the backup, from 0: it follows all others. */
+export const BACKUP_NUMBER = 10;
 export const MAX_ACCOUNTS = NAMES.length;
 
 /** The number of storage accounts of a data folder, 1 at first. An account with data cannot be left out. */

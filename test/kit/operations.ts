@@ -9,6 +9,7 @@ import { runBackup } from '../../lib/operations/backup/run-backup.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { readBackupStatus } from '../../lib/operations/backup/status.ts';
 import { undelete } from '../../lib/operations/backup/undelete.ts';
+import { verifyBackup } from '../../lib/operations/backup/verify-backup.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
@@ -107,4 +108,5 @@ export const operationsBackup = {
   tablesInBackup,
   takeSnapshot,
   undelete,
+  verifyBackup,
 } as const;

@@ -43,6 +43,8 @@ interface BlobsOptions {
   readonly days: number;
   /** No copy begins after it. In milliseconds. */
   readonly until?: number | undefined;
+  /** Ends the run as `until` does. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface BlobsReport {
@@ -66,7 +68,7 @@ export const copyToBackup = inPattern(
   async (
     engine: Engine,
     entities: readonly Entity[],
-    { days, until = Number.POSITIVE_INFINITY }: BlobsOptions,
+    { days, until = Number.POSITIVE_INFINITY, signal }: BlobsOptions,
   ): Promise<BlobsReport> => {
     const { storage, now } = engine;
     const { backup } = storage;
@@ -89,7 +91,7 @@ export const copyToBackup = inPattern(
       await pMap(
         missingIn(backup, { folder, listed, note }),
         async (blob) => {
-          if (now() >= until) {
+          if (now() >= until || signal?.aborted) {
             report.isComplete = false;
             return;
           }

@@ -40,6 +40,8 @@ export interface SnapshotOptions {
   readonly days: number;
   /** No page is read after it. In milliseconds. */
   readonly until?: number | undefined;
+  /** Ends the run as `until` does. */
+  readonly signal?: AbortSignal | undefined;
   readonly onProgress?: ((progress: SnapshotProgress) => void) | undefined;
   /** How often progress is stored. */
   readonly saveEveryMs?: number | undefined;
@@ -142,7 +144,7 @@ async function take(
     return { ...run.report(), isComplete, copies: undefined };
   }
   // A blob to which a row of the snapshot refers is kept for a day after that.
-  const copies = await copyToBackup(engine, entities, { days: options.days, until });
+  const copies = await copyToBackup(engine, entities, { days: options.days, until, signal: options.signal });
   const finishedAt = run.finishedAt();
   const manifest: Manifest = {
     format: 'rowkey-backup',
@@ -198,7 +200,7 @@ interface RunOptions {
 }
 
 function createRun({ engine, backup, previous, state, options }: RunOptions) {
-  const { days, onProgress, saveEveryMs = SAVE_EVERY_MS, cost } = options;
+  const { days, onProgress, saveEveryMs = SAVE_EVERY_MS, cost, signal } = options;
   const { storage, now } = engine;
   const parts = { written: 0, reused: 0 };
   let writtenBytes = 0;
@@ -261,7 +263,7 @@ function createRun({ engine, backup, previous, state, options }: RunOptions) {
       if (performance.now() - savedAt >= saveEveryMs) await save();
     };
     while (!of.isComplete) {
-      if (now() >= until) return;
+      if (now() >= until || signal?.aborted) return;
       const { result: page, attempt } = await withAttempt(() =>
         unlessTableMissing(scanTable(storage, { ...query, ...at }), { rows: [], more: false, resume: undefined }),
       );

@@ -48,7 +48,7 @@ test('provisions several storage accounts, and names each to the app', { tags: [
     app: deployedApp,
     data: folder,
     port: 0,
-    storage: { connectionString, further: [second] },
+    storage: { connectionString, further: [second], backup: 'of the backup' },
     async startHost(options) {
       settings = options.settings;
       const { port } = host.address() as AddressInfo;
@@ -61,6 +61,7 @@ test('provisions several storage accounts, and names each to the app', { tags: [
     AzureWebJobsStorage: connectionString,
     STORAGE_ACCOUNTS: 'second',
     second,
+    BackupStorage: 'of the backup',
   });
   expect(await readInstance(folder)).toMatchObject({ accounts: 2 });
   for (const each of [connectionString, second]) {

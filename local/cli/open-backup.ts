@@ -1,0 +1,26 @@
+import type { LinkedModel } from '../../lib/define/define-model.ts';
+import { createEngine, type Engine } from '../../lib/engine/engine.ts';
+import { BACKUP_CONNECTION } from '../../lib/settings.ts';
+import { BACKUP_ACCOUNT, openStorage, type Storage } from '../../lib/storage/storage.ts';
+import { findAccounts } from './open-accounts.ts';
+
+/** An app with its backup. */
+export interface OpenBackup {
+  readonly engine: Engine;
+  readonly backup: Storage;
+  readonly model: Pick<LinkedModel, 'list'>;
+  readonly days: number;
+}
+
+/** Returns a function that opens the backup of an app, as `accountsOpener` opens accounts. Without a model, uses that of the app. */
+export function backupOpener(model?: LinkedModel): (folder: string) => Promise<OpenBackup> {
+  return async (folder) => {
+    const found = await findAccounts(folder);
+    const used = model ?? (await found.loadModel());
+    if (!used.backup) throw new Error('The model declares no backup.');
+    if (!found.backup) throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION}.`);
+    const backup = openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, used.prefix);
+    const storage = { ...openStorage(found.options, used.prefix), backup };
+    return { engine: createEngine(storage), backup, model: used, days: used.backup.days };
+  };
+}
