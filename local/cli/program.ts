@@ -12,6 +12,7 @@ import { createInfraCommand } from './infra-command.ts';
 import { createInfraModelCommand } from './infra-model-command.ts';
 import { accountsOpener } from './open-accounts.ts';
 import { backupOpener } from './open-backup.ts';
+import { restoreOpener } from './open-restore.ts';
 import {
   createPurgeCommand,
   createReindexCommand,
@@ -21,6 +22,7 @@ import {
 } from './operator-commands.ts';
 import { createPackageCommand } from './package-command.ts';
 import { createRedirectsCommand } from './redirects-command.ts';
+import { createRestoreCommand } from './restore-command.ts';
 import { createRolesCommand } from './roles-command.ts';
 import { createRotateKeyCommand } from './rotate-key-command.ts';
 import { createSecretCommand } from './secret-command.ts';
@@ -66,6 +68,7 @@ export function createProgram(): Command {
     .addCommand(createPurgeCommand().name('purge'))
     .addCommand(createReplayCommand().name('replay'))
     .addCommand(createBackupCommand(backupOpener()).name('backup'))
+    .addCommand(createRestoreCommand(restoreOpener()).name('restore'))
     .addCommand(
       addAccountsCommands(createCommand('Moves data between the storage accounts of an app.').name('accounts'), {
         open: accountsOpener(),

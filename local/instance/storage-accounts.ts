@@ -6,13 +6,13 @@ import { readJsonFile } from './json-file.ts';
 
 const FILE = 'accounts.json';
 /** The names of the accounts of a local instance, in their order. */
-const NAMES: readonly string[] = [
+export const accountNames: readonly string[] = [
   FIRST_ACCOUNT,
   ...['second', 'third', 'fourth', 'fifth', 'sixth', 'seventh', 'eighth', 'ninth', 'tenth'],
 ];
 /** The number of the emulator's account of the backup, from 0: it follows all others. */
 export const BACKUP_NUMBER = 10;
-export const MAX_ACCOUNTS = NAMES.length;
+export const MAX_ACCOUNTS = accountNames.length;
 
 /** The number of storage accounts of a data folder, 1 at first. An account with data cannot be left out. */
 export async function keepAccountCount(folder: string, wanted?: number): Promise<number> {
@@ -46,13 +46,13 @@ export function storageSettings([first, ...further]: readonly [string, ...string
 
 /** The number of the account of a name, from 0. Undefined for another name. */
 export function accountNumber(name: string): number | undefined {
-  const found = NAMES.indexOf(name);
+  const found = accountNames.indexOf(name);
   return found < 0 ? undefined : found;
 }
 
 function nameAccounts(connections: readonly string[]): (NamedOptions & { readonly connectionString: string })[] {
   return connections.map((connectionString, index) => ({
-    name: NAMES[index] ?? `account${index + 1}`,
+    name: accountNames[index] ?? `account${index + 1}`,
     connectionString,
   }));
 }

@@ -71,6 +71,20 @@ export interface RestoreReport {
   readonly findings: readonly Finding[];
 }
 
+/** What no restore brings back, and why. docs/backup.md has a test for each. */
+export const NOT_RESTORED = [
+  'Messages in queues, and messages that failed: what they were to do is finished or undone.',
+  'Claims of unique values and intents of writes: indexes, totals and lists are built from the entities.',
+  'Grants, delegation keys and revocations: a grant opens the place for which it was signed, and no other.',
+  'Which account owns which slots, fences and layers: those of the new place.',
+  'Counts of the limits of requests, and signatures of continuations: both begin again.',
+  'The record of the model, of a move to another key, of consistency checks, and of uses of indexes: the app writes them again.',
+  'Rules and memberships that processes keep in memory: start the app after the restore.',
+  'Values whose encryption key was deleted: they are restored as ciphertext, and stay unreadable.',
+  'Rows that clients wrote with a grant, as they were between two snapshots.',
+  'Persons who were erased since: they are erased again.',
+] as const;
+
 const MARK: Address = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.restore, row: SYSTEM_ROWS.restored };
 const Mark = z.object({
   At: z.string(),
