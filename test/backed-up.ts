@@ -5,14 +5,7 @@ import { apiCalls } from './kit/api.ts';
 import type { LinkedModel } from './kit/define.ts';
 import { type Engine, engineCore, engineReconcile } from './kit/engine.ts';
 import { operationsBackup, operationsModel } from './kit/operations.ts';
-import {
-  type KeyRing,
-  type Storage,
-  storageAccounts,
-  storageBlobs,
-  storageRows,
-  storageTables,
-} from './kit/storage.ts';
+import { type KeyRing, type Storage, storageAccounts, storageRows, storageTables } from './kit/storage.ts';
 
 /** Data keys are kept as they are. */
 export const PLAIN_KEYS: KeyRing = {
@@ -55,10 +48,10 @@ export interface TargetOptions {
   readonly keys?: KeyRing;
 }
 
-/** An app with a backup, each in an account in memory, whose clock a test moves. */
+/** An app with a backup, each in an account in memory, whose clock stands until a test moves it. */
 export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { readonly keys?: KeyRing } = {}) {
-  let ahead = 0;
-  const now = () => Date.now() + ahead;
+  let time = Math.ceil(Date.now() / SECOND_MS) * SECOND_MS;
+  const now = () => time;
   const entities = model.list;
   const create = (account: string) => createMemoryStorage({ now, account });
   const memory = create('app');
@@ -72,7 +65,7 @@ export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { 
   const timing = engineCore.TIMING;
   const engine = engineCore.createEngine(storage, { now, keys, timing });
   const advance = (milliseconds: number) => {
-    ahead += milliseconds;
+    time += milliseconds;
   };
   /** Handles all messages, hidden ones as if their time had passed. */
   const settler = (of: Engine, list: LinkedModel['list'], log: Log) => {
@@ -114,19 +107,11 @@ export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { 
     const log = { warn: () => undefined, error: () => undefined };
     return { engine: at, storage: target, memories, settle: settler(at, used.list, log) };
   };
-  /** Copies all blobs, as a run of the backup does. */
-  const copyBlobs = async (day = new Date(now()).toISOString().slice(0, 10)) => {
-    const copies = backup.container('backup');
-    for (const container of [...resources.containers].filter((name) => name !== 'backup'))
-      for await (const { name } of storageBlobs.listContainer(plain, container)) {
-        const from = plain.container(container).getBlobClient(name);
-        const { metadata = {}, contentType = '', contentEncoding = '' } = await from.getProperties();
-        const to = copies.getBlockBlobClient(`blobs/${day}/${container}/${name}`);
-        await to.uploadData((await storageBlobs.readBlob(plain, { container, name })) ?? Buffer.alloc(0), {
-          metadata,
-          blobHTTPHeaders: { blobContentType: contentType, blobContentEncoding: contentEncoding },
-        });
-      }
+  /** As a run of the backup does. */
+  const copyBlobs = async () => {
+    // The audit log of an hour is copied when it is complete.
+    advance(3 * 60 * MINUTE_MS);
+    return operationsBackup.copyToBackup(engine, entities, { days: 35 });
   };
   const logged: string[] = [];
   const log = { warn: (text: string) => logged.push(text), error: (text: string) => logged.push(text) };
@@ -147,7 +132,7 @@ export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { 
     ) {
       const { model: other = model, ...options } = more;
       return operationsBackup.restoreBackup(target.engine, other, {
-        source: { days: 35, backup, storage },
+        source: { backup, storage },
         at,
         erase: (of, subject) => apiCalls.eraseAll(of, other, subject),
         ...options,

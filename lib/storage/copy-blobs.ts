@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { BlobClient, BlockBlobClient } from '@azure/storage-blob';
+import type { BlobItem } from '@azure/storage-blob';
 import pMap from 'p-map';
 import { isMovable, isOwnBlob } from './blob-owner.ts';
 import { storageCalls, unlessRefused } from './errors.ts';
@@ -30,9 +30,7 @@ export async function copyBlobs(from: Account, to: Account, { container, ...move
     async (blob) => {
       if (there.has(blob.name)) return;
       moved.mayWrite();
-      const source = from.container(container).getBlobClient(blob.name);
-      const target = to.container(container).getBlockBlobClient(blob.name);
-      if (await copyBlob(source, target, blob.properties.accessTier)) copied += 1;
+      if (await copyBlob(from, to, { container, blob })) copied += 1;
     },
     { concurrency: CONCURRENCY },
   );
@@ -44,13 +42,17 @@ async function* listMoved(account: Account, container: string, { isMoved }: Pick
   for await (const blob of storageCalls(blobs, container)) if (isOwnBlob(blob.name) && isMoved(blob.name)) yield blob;
 }
 
-/** Copies a blob with its headers, its metadata and its tier. False if the blob was deleted meanwhile, or is there. */
-export async function copyBlob(
-  source: BlobClient,
-  target: BlockBlobClient,
-  accessTier: string | undefined,
+/** False if the blob was deleted meanwhile, or is there. */
+async function copyBlob(
+  from: Account,
+  to: Account,
+  {
+    container,
+    blob: { name, properties },
+  }: { readonly container: string; readonly blob: Pick<BlobItem, 'name' | 'properties'> },
 ): Promise<boolean> {
-  const container = source.containerName;
+  const source = from.container(container).getBlobClient(name);
+  const target = to.container(container).getBlockBlobClient(name);
   const found = await unlessRefused(['missing'], source.download(), container);
   if (!found?.readableStreamBody) return false;
   const {
@@ -62,6 +64,7 @@ export async function copyBlob(
     contentMD5,
     metadata = {},
   } = found;
+  const { accessTier } = properties;
   const options = {
     // A client of the new owner may have written it.
     conditions: { ifNoneMatch: '*' },
@@ -88,7 +91,7 @@ export async function copyBlob(
   if (now?.etag === found.etag) return true;
   const ifMatch = written.etag ?? '';
   await unlessRefused(['missing', 'changed'], target.delete({ conditions: { ifMatch } }), container);
-  return now !== undefined && copyBlob(source, target, accessTier);
+  return now !== undefined && copyBlob(from, to, { container, blob: { name, properties } });
 }
 
 /** Deletes the blobs of slots. Returns their number. */

@@ -9,7 +9,7 @@ import { isStorageError } from '../../storage/errors.ts';
 import { BACKUP_CONTAINER } from '../../storage/row-journal.ts';
 import { readChanges } from '../audit-log.ts';
 import { BLOBS } from './format.ts';
-import type { BackupSource } from './read-backup.ts';
+import type { RowSource } from './read-backup.ts';
 
 /**
  * A restore to before the data of a person was erased would bring them back. The audit log says who was erased since, so they are erased again:
@@ -34,7 +34,7 @@ const RECORDED_BEFORE_MS = 2 * MINUTE_MS;
 const PAGE_SIZE = 1_000;
 
 interface EraseOptions {
-  readonly source: BackupSource;
+  readonly source: RowSource;
   readonly at: string;
   /** Erases all that the app has stored about a person, as the operation of the API does. */
   readonly erase: (engine: Engine, subject: string) => Promise<Erased>;
@@ -63,7 +63,7 @@ const COPY = new RegExp(`^${BLOBS}/[^/]+/${AUDIT_CONTAINER}/(?:[\\da-f]{3}/)?(\\
 const HOUR = 60 * MINUTE_MS;
 
 /** The records in the copies of the audit log. */
-async function* readCopies({ backup }: BackupSource, since: number): AsyncGenerator<ChangeRecord> {
+async function* readCopies({ backup }: RowSource, since: number): AsyncGenerator<ChangeRecord> {
   for (const name of await listBlobs(backup, { container: BACKUP_CONTAINER, prefix: `${BLOBS}/` })) {
     const [, year, month, day, hour] = COPY.exec(name) ?? [];
     if (year === undefined || Date.parse(`${year}-${month}-${day}T${hour}:00:00Z`) < since - HOUR) continue;
@@ -75,7 +75,7 @@ async function* readCopies({ backup }: BackupSource, since: number): AsyncGenera
 /** Reads the log of the app. False if there is no app any more, or its account is away. */
 async function readLog(
   engine: Engine,
-  { storage }: BackupSource,
+  { storage }: RowSource,
   since: number,
   note: (change: ChangeRecord) => void,
 ): Promise<boolean> {

@@ -1,8 +1,6 @@
 import pMap from 'p-map';
-import { appendBlock, createAppendBlob } from '../../storage/append-blobs.ts';
 import { AUDIT_CONTAINER, accountOfBlob, PERIOD_ARCHIVES_CONTAINER } from '../../storage/blob-owner.ts';
-import { blobLength, listContainer, readBlob } from '../../storage/blobs.ts';
-import { copyBlob } from '../../storage/copy-blobs.ts';
+import { blobLength, copyToAccount, listContainer } from '../../storage/blobs.ts';
 import { BACKUP_CONTAINER } from '../../storage/row-journal.ts';
 import type { Properties } from '../../storage/rows.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -46,8 +44,6 @@ interface BlobsOptions {
 }
 
 const CONCURRENCY = 8;
-/** https://learn.microsoft.com/rest/api/storageservices/append-block */
-const MAX_BLOCK_BYTES = 4 * 1_048_576;
 const MAX_MISSING = 20;
 /** The name of a copy: the first day of its period, its container and its name. */
 const COPY = new RegExp(`^${BLOBS}/[^/]+/([^/]+)/(.+)$`);
@@ -67,7 +63,6 @@ export async function restoreBlobs(storage: Storage, options: BlobsOptions): Pro
     const [, container, name] = COPY.exec(at) ?? [];
     if (container === undefined || name === undefined) continue;
     const isOfNoRow = container === AUDIT_CONTAINER || container === PERIOD_ARCHIVES_CONTAINER;
-    // The later ones of the audit log are longer.
     if (isOfNoRow ? isWhole : names.has(name)) copies.set(`${container}/${name}`, { container, name, at, length });
   }
   const done = { copied: 0, bytes: 0 };
@@ -76,7 +71,15 @@ export async function restoreBlobs(storage: Storage, options: BlobsOptions): Pro
     async (copy) => {
       signal?.throwIfAborted();
       if ((await blobLength(storage, copy)) === copy.length) return;
-      await (copy.container === AUDIT_CONTAINER ? copyLog(backup, storage, copy) : copyTo(backup, storage, copy));
+      const { container, name, at, length } = copy;
+      const source = { container: BACKUP_CONTAINER, name: at };
+      const target = { container, name };
+      await copyToAccount(backup, await accountOfBlob(storage, target), {
+        source,
+        target,
+        length,
+        isAppendBlob: false,
+      });
       done.copied += 1;
       done.bytes += copy.length;
       onCopied?.();
@@ -85,28 +88,4 @@ export async function restoreBlobs(storage: Storage, options: BlobsOptions): Pro
   );
   const found = new Set([...copies.values()].map(({ name }) => name));
   return { ...done, missing: [...names].filter((name) => !found.has(name)).slice(0, MAX_MISSING) };
-}
-
-async function copyTo(backup: Storage, storage: Storage, { container, name, at }: Copy): Promise<void> {
-  const account = await accountOfBlob(storage, { container, name });
-  const source = backup.container(BACKUP_CONTAINER).getBlobClient(at);
-  await copyBlob(source, account.container(container).getBlockBlobClient(name), undefined);
-}
-
-/** The log goes on in append blobs. One that an interrupted restore has begun is continued. */
-async function copyLog(backup: Storage, storage: Storage, { container, name, at }: Copy): Promise<void> {
-  const account = await accountOfBlob(storage, { container, name });
-  const bytes = await readBlob(backup, { container: BACKUP_CONTAINER, name: at });
-  if (!bytes) return;
-  let position = await blobLength(account, { container, name });
-  if (position === undefined) await createAppendBlob(account, { container, name });
-  for (position ??= 0; position < bytes.length; position += MAX_BLOCK_BYTES)
-    await appendBlock(
-      account,
-      { container, name },
-      {
-        bytes: bytes.subarray(position, position + MAX_BLOCK_BYTES),
-        position,
-      },
-    );
 }

@@ -17,7 +17,7 @@ import { buildDerived, checkRestored } from './build-derived.ts';
 import { type Erased, type ErasedAgain, eraseAgain } from './erase-again.ts';
 import type { Manifest } from './format.ts';
 import { tablesInBackup } from './journal.ts';
-import { type BackupSource, readState, snapshotFor, type WantedRows } from './read-backup.ts';
+import { type RowSource, readState, snapshotFor, type WantedRows } from './read-backup.ts';
 import { noteBlobs, type RestoredBlobs, restoreBlobs } from './restore-blobs.ts';
 import { type RestoredTable, restoreRows } from './restore-rows.ts';
 import { type Settled, settleRestored } from './settle-restored.ts';
@@ -34,7 +34,7 @@ import { type Settled, settleRestored } from './settle-restored.ts';
  */
 
 export interface RestoreOptions {
-  readonly source: BackupSource;
+  readonly source: RowSource;
   /** An instant with seven digits, as storage has it. */
   readonly at: string;
   /** Only this entity, with its archive and its periods; with `partition`, only this partition of their tables. */

@@ -14,7 +14,7 @@ import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import { startMovesOfRestored } from '../model-record.ts';
 import { rekeyPage } from '../rekey.ts';
 import { tablesInBackup } from './journal.ts';
-import { type BackupSource, readJournal, readState, snapshotFor } from './read-backup.ts';
+import { type RowSource, readJournal, readState, snapshotFor } from './read-backup.ts';
 import { restoreRows } from './restore-rows.ts';
 
 /**
@@ -38,7 +38,7 @@ export interface Settled {
 }
 
 interface SettleOptions {
-  readonly source: BackupSource;
+  readonly source: RowSource;
   readonly at: string;
   readonly entities: readonly Entity[];
   readonly signal?: AbortSignal | undefined;
@@ -168,7 +168,7 @@ async function restoreRecord(engine: Engine, id: string, { source, at }: Pick<Se
  * than it was.
  */
 async function wasMovedAway(
-  source: BackupSource,
+  source: RowSource,
   at: string,
   { from, operationId }: { readonly from: Address; readonly operationId: string },
 ): Promise<boolean> {
