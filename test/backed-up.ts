@@ -17,6 +17,9 @@ export const PLAIN_KEYS: KeyRing = {
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 
+const named = (memories: readonly MemoryStorage[]) =>
+  memories.map((one, index) => ({ ...one, name: ['first', 'second', 'third'][index] ?? '' }));
+
 interface Log {
   warn(text: string): void;
   error(text: string): void;
@@ -49,7 +52,10 @@ export interface TargetOptions {
 }
 
 /** An app with a backup, each in an account in memory, whose clock stands until a test moves it. */
-export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { readonly keys?: KeyRing } = {}) {
+export async function openBackedUp(
+  model: LinkedModel,
+  { keys = PLAIN_KEYS, accounts: count = 1 }: { readonly keys?: KeyRing; readonly accounts?: number } = {},
+) {
   let time = Math.ceil(Date.now() / SECOND_MS) * SECOND_MS;
   const now = () => time;
   const entities = model.list;
@@ -57,7 +63,11 @@ export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { 
   const memory = create('app');
   const backupMemory = create('backup');
   const backup = storageAccounts.openStorage({ accounts: [{ ...backupMemory, name: 'backup' }] });
-  const plain = storageAccounts.openStorage(memory, model.prefix);
+  const further = Array.from({ length: count - 1 }, (_, index) => create(`app${index + 2}`));
+  const plain = storageAccounts.openStorage(
+    count === 1 ? memory : { accounts: named([memory, ...further]) },
+    model.prefix,
+  );
   const resources = operationsModel.resourcesOf(entities, now(), model);
   const journal = operationsBackup.createJournal({ backup, storage: plain }, entities);
   const storage: Storage = { ...plain, backup, journal };
@@ -94,9 +104,11 @@ export async function openBackedUp(model: LinkedModel, { keys = PLAIN_KEYS }: { 
   }: TargetOptions = {}) => {
     const memories: MemoryStorage[] = accounts === 0 ? [memory] : [];
     for (let number = 0; number < accounts; number += 1) memories.push(create(`target${number}`));
-    const named = memories.map((one, index) => ({ ...one, name: ['first', 'second', 'third'][index] ?? '' }));
     const [only] = memories;
-    const target = storageAccounts.openStorage(memories.length === 1 && only ? only : { accounts: named }, prefix);
+    const target = storageAccounts.openStorage(
+      memories.length === 1 && only ? only : { accounts: named(memories) },
+      prefix,
+    );
     const used = given.model ?? model;
     const at = engineCore.createEngine(target, {
       now,

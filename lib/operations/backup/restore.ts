@@ -9,8 +9,9 @@ import { listTables, provision } from '../../storage/provision.ts';
 import { toTime } from '../../storage/row-journal.ts';
 import { type Address, type Row, readRow, scanTable, submit } from '../../storage/rows.ts';
 import { isOfApp, SYSTEM_TABLE } from '../../storage/slot-row.ts';
-import type { Storage } from '../../storage/storage.ts';
+import { accountsOf, type Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
+import { tablesIn } from '../app-tables.ts';
 import { guardModel } from '../model-guard.ts';
 import { OWN_ENTITIES, ownRowsOf, resourcesOf } from '../resources.ts';
 import { buildDerived, checkRestored } from './build-derived.ts';
@@ -79,7 +80,7 @@ export const NOT_RESTORED = [
   'Which account owns which slots, fences and layers: those of the new place.',
   'Counts of the limits of requests, and signatures of continuations: both begin again.',
   'The record of the model, of a move to another key, of consistency checks, and of uses of indexes: the app writes them again.',
-  'Rules and memberships that processes keep in memory: start the app after the restore.',
+  'What processes have in memory, such as memberships: where the app had no rows, there was nothing to remember.',
   'Values whose encryption key was deleted: they are restored as ciphertext, and stay unreadable.',
   'Rows that clients wrote with a grant, as they were between two snapshots.',
   'Persons who were erased since: they are erased again.',
@@ -104,7 +105,7 @@ export const restoreBackup = inPattern(
     requireVersions(entities, manifest, only);
     await provision(storage, resourcesOf(entities, engine.now(), model));
     const wanted = JSON.stringify({ entity: options.entity, partition: options.partition });
-    const begun = await begin(storage, { At: at, Wanted: wanted, Phase: 'copying' }, entities);
+    const begun = await begin(engine, { At: at, Wanted: wanted, Phase: 'copying' }, { entities, manifest });
     const none = { tables: undefined, blobs: undefined, undeclared: [], blocked: 0 };
     const copied = begun.Phase === 'copying' ? await copy(engine, options, { entities, only }) : none;
     const report = { at, snapshot: { id: manifest.id, finishedAt: manifest.finishedAt }, ...copied };
@@ -170,14 +171,21 @@ function requireVersions(entities: readonly Entity[], manifest: Manifest, only: 
 }
 
 /** Returns how far an earlier restore of the same cut is. Throws `wrong-operation` if the target has other rows. */
-async function begin(storage: Storage, mark: Mark, entities: readonly Entity[]): Promise<Mark> {
+async function begin(
+  { storage, now }: Engine,
+  mark: Mark,
+  { entities, manifest }: { readonly entities: readonly Entity[]; readonly manifest: Manifest },
+): Promise<Mark> {
   const found = await readRow(storage, MARK);
   const earlier = found && Mark.parse(found.properties);
   if (earlier && earlier.At === mark.At && earlier.Wanted === mark.Wanted) return earlier;
   const isIn = tablesInBackup(entities);
   const isOwnRow = ownRowsOf([...entities, ...OWN_ENTITIES]);
-  for (const table of await listTables(storage, '')) {
-    if (table === SYSTEM_TABLE || !isIn(table) || !(await hasRows(storage, table, isOwnRow))) continue;
+  const declared = await tablesIn({ storage, resources: resourcesOf(entities, now()) }, ...accountsOf(storage));
+  const there = new Set(await listTables(storage, ''));
+  for (const table of new Set([...declared, ...Object.keys(manifest.tables)])) {
+    if (table === SYSTEM_TABLE || !there.has(table) || !isIn(table)) continue;
+    if (!(await hasRows(storage, table, isOwnRow))) continue;
     const why = earlier ? ` They are of the restore to ${earlier.At}.` : '';
     throw new RowkeyError(
       'wrong-operation',

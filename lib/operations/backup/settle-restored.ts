@@ -8,11 +8,13 @@ import { listParts } from '../../engine/reconcile/queues.ts';
 import { endTransfer } from '../../engine/transfer/end-transfer.ts';
 import { addressOfOperation, findById, isOperationId } from '../../engine/write/operation.ts';
 import { deleteMessage, receiveMessages } from '../../storage/messages.ts';
-import { listTables } from '../../storage/provision.ts';
 import { type Address, deleteSame, type Row, scanTable } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
+import { accountsOf } from '../../storage/storage.ts';
+import { tablesIn } from '../app-tables.ts';
 import { startMovesOfRestored } from '../model-record.ts';
 import { rekeyPage } from '../rekey.ts';
+import { resourcesOf } from '../resources.ts';
 import { tablesInBackup } from './journal.ts';
 import { type RowSource, readJournal, readState, snapshotFor } from './read-backup.ts';
 import { restoreRows } from './restore-rows.ts';
@@ -90,12 +92,13 @@ const SELECTED = [
 ];
 
 /** The ids of operations that rows name, or that their records say are running, and the tombstones of deleted entities. */
-async function findUnfinished({ storage }: Engine, { entities, signal }: SettleOptions) {
+async function findUnfinished({ storage, now }: Engine, { entities, signal }: SettleOptions) {
   const isIn = tablesInBackup(entities);
   const operations = new Set<string>();
   const tombstones: (Address & Pick<Row, 'etag'>)[] = [];
   const note = (id: unknown) => typeof id === 'string' && isOperationId(id) && operations.add(id);
-  for (const table of await listTables(storage, '')) {
+  const app = { storage, resources: resourcesOf(entities, now()) };
+  for (const table of await tablesIn(app, ...accountsOf(storage))) {
     if (table === SYSTEM_TABLE || !isIn(table)) continue;
     for (let after: Row | undefined; ; ) {
       signal?.throwIfAborted();
