@@ -32,9 +32,11 @@ const declaredNotes = defineEntity('notes', {
   access: { read: ['user'], write: ['user'], restricted: { pin: ['user'] } },
 });
 const declaredStickers = defineEntity('stickers', {
-  schema: z.object({ ownerId: z.string(), stickerId: z.string() }),
+  schema: z.object({ ownerId: z.string(), stickerId: z.string(), by: z.string() }),
   table: 'stickers',
   key: { partition: '{ownerId}', row: '{stickerId}' },
+  indexes: { by: interPartitionIndex({ table: 'stickersby', partition: '{by}', row: '{ownerId}_{stickerId}' }) },
+  ofUser: { by: 'delete' },
   access: { read: ['user'], write: ['user'] },
 });
 const roles = ['user', 'operator'] as const;
@@ -277,7 +279,7 @@ test('rows of an earlier version are restored as they were, and upgraded when th
 
 test('a table that the model no longer has is restored and named, and a model of an earlier version is refused', async () => {
   const app = await openNotes(note());
-  await engineWrite.createEntity(app.engine, stickers, { ownerId: 'ann', stickerId: '1' });
+  await engineWrite.createEntity(app.engine, stickers, { ownerId: 'ann', stickerId: '1', by: 'ann' });
   const at = app.cut();
   const smaller = defineModel({ roles, operatorRole: 'operator', entities: [declaredNotes] });
   const target = await app.openTarget({ model: smaller });
@@ -321,6 +323,8 @@ describe('a person who was erased after the cut', () => {
     app.advance(baseValues.DAY_MS);
     // A person may come back.
     await engineWrite.createEntity(app.engine, notes, note({ ownerId: 'cleo' }));
+    // Found by an index, which is in no backup.
+    await engineWrite.createEntity(app.engine, stickers, { ownerId: 'ben', stickerId: '1', by: 'ann' });
     const at = app.cut();
     await erase('ann');
     await app.settle();
@@ -340,7 +344,7 @@ describe('a person who was erased after the cut', () => {
     const { app, at } = await openErased();
     const target = await app.openTarget();
     const { erased, findings } = await app.restore(target, at);
-    expect([erased, findings]).toEqual([{ subjects: 1, deleted: 2, changed: 0, failed: [], isLogRead: true }, []]);
+    expect([erased, findings]).toEqual([{ subjects: 1, deleted: 3, changed: 0, failed: [], isLogRead: true }, []]);
     const left = await owners(target);
     expect(left.filter((key) => key.startsWith('notes '))).toEqual(['notes ben', 'notes cleo']);
     expect(left.some((key) => key.includes('ann') && !key.includes('t_'))).toBe(false);
@@ -351,7 +355,7 @@ describe('a person who was erased after the cut', () => {
     await app.copyBlobs();
     const target = await app.openTarget({ accounts: 1, prefix: '' });
     const { erased } = await app.restore(target, at, { source: { backup: app.backup } });
-    expect(erased).toEqual({ subjects: 1, deleted: 2, changed: 0, failed: [], isLogRead: false });
+    expect(erased).toEqual({ subjects: 1, deleted: 3, changed: 0, failed: [], isLogRead: false });
     expect((await owners(target)).filter((key) => key.startsWith('notes '))).toEqual(['notes ben', 'notes cleo']);
   });
 });

@@ -1,7 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import pMap from 'p-map';
 import { toBatches } from '../../storage/copy-rows.ts';
-import { isFenceRow } from '../../storage/fence-rows.ts';
 import { createTable, listTables } from '../../storage/provision.ts';
 import { padTime } from '../../storage/row-journal.ts';
 import { type Properties, type Row, scanTable, submit, transactionLimits } from '../../storage/rows.ts';
@@ -49,8 +48,7 @@ export async function restoreRows(
   const from = rows[Symbol.asyncIterator]();
   let next = await from.next();
   async function* ofTable(table: string): AsyncGenerator<RowState> {
-    for (; !next.done && next.value.table === table; next = await from.next())
-      if (!isFenceRow(next.value)) yield next.value;
+    for (; !next.done && next.value.table === table; next = await from.next()) yield next.value;
   }
   while (!next.done) {
     const { table } = next.value;
