@@ -108,6 +108,6 @@ export const SETTINGS: readonly Cut[] = [
     file: '.github/dependabot.yml',
     edits: [['  - package-ecosystem: npm\n    directory: /\n', '  - package-ecosystem: docker\n    directory: /\n']],
     test: ['test/local/npmrc.test.ts', 'Dependabot proposes new versions of all packages every week'],
-    finds: 'expected undefined to match object',
+    finds: '+   "directory": "/site"',
   },
 ];
