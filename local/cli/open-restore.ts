@@ -4,7 +4,7 @@ import { eraseAll } from '../../lib/api/user-data.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import type { Erased } from '../../lib/operations/backup/erase-again.ts';
-import type { RowSource } from '../../lib/operations/backup/read-backup.ts';
+import type { BackupSource } from '../../lib/operations/backup/read-backup.ts';
 import { createRekey } from '../../lib/operations/rekey.ts';
 import { BACKUP_CONNECTION } from '../../lib/settings.ts';
 import type { KeyRing } from '../../lib/storage/key-ring.ts';
@@ -24,11 +24,14 @@ import { type FoundAccounts, findAccounts } from './open-accounts.ts';
 /** A backup, and the places to which it can be restored. */
 export interface OpenRestore {
   readonly model: LinkedModel;
-  readonly source: RowSource;
+  readonly source: BackupSource;
   /** Opens a prefix of the accounts of the app, or other accounts. */
   openTarget(to: readonly string[]): Promise<Engine>;
   erase(engine: Engine, subject: string): Promise<Erased>;
 }
+
+/** The retention of a backup that the model does not declare any more. */
+const DAYS = 35;
 
 interface Opening {
   readonly data: string;
@@ -47,7 +50,7 @@ export function restoreOpener(model?: LinkedModel): (opening: Opening) => Promis
     const keys = await openKeys(found, data);
     return {
       model: used,
-      source: { backup, ...((await isThere(storage)) ? { storage } : {}) },
+      source: { backup, days: used.backup?.days ?? DAYS, ...((await isThere(storage)) ? { storage } : {}) },
       erase: (engine, subject) => eraseAll(engine, used, subject),
       async openTarget(to) {
         const { options, prefix } = parsePlace(to, found.options, await found.credential());

@@ -18,7 +18,7 @@ test('restores, says what is equal to the backup and what is left out, and chang
     printed.mockClear();
     const open = async () => ({
       model,
-      source: { backup: app.backup, storage: app.storage },
+      source: { backup: app.backup, storage: app.storage, days: 35 },
       openTarget: async (to: readonly string[]) => {
         places.push(to);
         return target.engine;
