@@ -42,6 +42,15 @@ param auditKeptDays int
 @minValue(0)
 param archivesKeptDays int = 0
 
+@description('Region of the storage account of the backup, if the model declares one. Another region survives the loss of that of the app.')
+param backupLocation string = location
+
+@description('Redundancy of the storage account of the backup.')
+param backupStorageSku 'Standard_LRS' | 'Standard_ZRS' | 'Standard_GRS' | 'Standard_GZRS' = 'Standard_LRS'
+
+@description('Whether the immutability policy of the backup has been locked, after which Azure rejects a deployment of the policy.')
+param isBackupLocked bool = false
+
 @description('Whether storage and key vault are locked against deletion, and the audit log against changes.')
 param isProtected bool
 
@@ -203,6 +212,7 @@ var tags = {
 var names = {
   identity: 'id-rowkey-${environmentLabel}'
   storageAccount: empty(firstStorageAccountName) ? '${suffix}rowkey' : firstStorageAccountName
+  backupAccount: '${uniqueString(subscription().id, resourceGroup().id, environmentLabel, 'backup-account')}rowkey'
   keyVault: 'kv-rowkey-${suffix}'
   workspace: 'log-rowkey-${environmentLabel}'
   applicationInsights: 'appi-rowkey-${environmentLabel}'
@@ -289,6 +299,25 @@ module furtherStorage 'modules/storage.bicep' = [
   }
 ]
 
+// The backup. A model without one has no such account.
+module backup 'modules/backup.bicep' = if (model.backupDays > 0) {
+  name: 'backup'
+  params: {
+    name: names.backupAccount
+    location: backupLocation
+    tags: tags
+    sku: backupStorageSku
+    containerName: model.backupContainer
+    days: max(1, model.backupDays)
+    isProtected: isProtected
+    isBackupLocked: isBackupLocked
+    // A what-if therefore does not list the assignment.
+    #disable-next-line what-if-short-circuiting
+    principalId: identity.outputs.principalId
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
 // The key that wraps the keys of encrypted properties.
 module keyVault 'modules/key-vault.bicep' = {
   name: 'key-vault'
@@ -341,6 +370,7 @@ module app 'modules/app.bicep' = {
     identityName: names.identity
     storageAccountName: names.storageAccount
     furtherAccounts: furtherAccounts
+    backupAccountName: model.backupDays > 0 ? names.backupAccount : ''
     packageContainer: packageContainer
     keyVaultName: names.keyVault
     keyName: keyName
@@ -359,7 +389,7 @@ module app 'modules/app.bicep' = {
     allowedOrigins: origins
     authentication: checkedAuthentication
   }
-  dependsOn: [access, storageAccess]
+  dependsOn: [access, storageAccess, backup]
 }
 
 // Keeps public files near their readers.
@@ -445,6 +475,9 @@ output storageAccountName string = names.storageAccount
 
 @description('Names of the further storage accounts.')
 output furtherStorageAccountNames string[] = map(furtherAccounts, account => account.name)
+
+@description('Name of the storage account of the backup; empty for none.')
+output backupAccountName string = model.backupDays > 0 ? names.backupAccount : ''
 
 @description('Name of the key vault.')
 output keyVaultName string = names.keyVault

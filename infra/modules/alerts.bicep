@@ -324,8 +324,11 @@ resource accountOperators 'Microsoft.Insights/actionGroups@2023-01-01' = [
   }
 ]
 
+// An app without a backup does not pay for the alert on its age.
+var deployedRules = filter(rules, rule => hasBackup || rule.name != 'backup-old')
+
 resource alerts 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = [
-  for rule in rules: {
+  for rule in deployedRules: {
     name: '${name}-${rule.name}'
     location: location
     tags: tags

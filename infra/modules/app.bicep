@@ -23,6 +23,9 @@ param storageAccountName string
 @description('Further storage accounts.')
 param furtherAccounts StorageAccount[]
 
+@description('Storage account of the backup. Empty for none.')
+param backupAccountName string
+
 @description('Container of the app package.')
 param packageContainer string
 
@@ -215,6 +218,9 @@ resource settings 'Microsoft.Web/sites/config@2025-03-01' = {
     },
     empty(furtherAccounts) ? {} : { STORAGE_ACCOUNTS: join(map(furtherAccounts, one => one.connection), ' ') },
     furtherSettings,
+    empty(backupAccountName)
+      ? {}
+      : { BackupStorage__blobServiceUri: 'https://${backupAccountName}.blob.${suffixOfStorage}/' },
     empty(agreedModelChanges) ? {} : { AGREED_MODEL_CHANGES: agreedModelChanges },
     empty(consoleClientId) ? {} : { CONSOLE_CLIENT_ID: consoleClientId },
     empty(consoleScope) ? {} : { CONSOLE_SCOPE: consoleScope }

@@ -30,6 +30,9 @@ type Model = {
   @description('The beginning of the names of functions. Empty for a model without a prefix.')
   functionPrefix: string
 
+  @description('The container of the backup, in an account of its own.')
+  backupContainer: string
+
   @description('Days for which a backup is kept. 0 for a model without one.')
   @minValue(0)
   backupDays: int

@@ -4,6 +4,7 @@ import { rootOf } from '../../lib/http/route.ts';
 import { resourcesOf } from '../../lib/operations/resources.ts';
 import { AUDIT_CONTAINER, PERIOD_ARCHIVES_CONTAINER } from '../../lib/storage/blob-owner.ts';
 import { prefixTable, prefixWithHyphen } from '../../lib/storage/resource-names.ts';
+import { BACKUP_CONTAINER } from '../../lib/storage/row-journal.ts';
 
 /** Returns the text of infra/model.json for a model. The tables of periods are omitted: the app creates and deletes them. */
 export function formatInfraModel({
@@ -24,6 +25,7 @@ export function formatInfraModel({
     coolContainers: coolContainers(list).map(({ name, days }) => ({ name: hyphenated(name), days })),
     publicPaths: list.filter(hasPublicFiles).map(({ name }) => `${rootOf('')}/${name}/*`),
     functionPrefix: hyphenated(''),
+    backupContainer: hyphenated(BACKUP_CONTAINER),
     backupDays: backup?.days ?? 0,
   };
   return `${JSON.stringify(infra, null, 2)}\n`;

@@ -90,6 +90,10 @@ function theOnly(found: readonly Declaration[], what: string): Declaration {
   return only;
 }
 
+/** The declarations of the accounts with the data of the app, without that of the backup. */
+export const ofApp = (from: readonly Declaration[] = declarations) =>
+  from.filter(({ file }) => file !== 'modules/backup.bicep');
+
 /** Returns the value at a path such as `properties.sasPolicy.expirationAction`. */
 export function valueAt({ value, list }: Declaration, path: string): string | undefined {
   const object = list ? value.slice(value.indexOf('\n') + 1) : value;

@@ -33,7 +33,8 @@ test('every resource with a location has the tags of the environment', () => {
 test('every resource is in the region of the deployment', () => {
   const isGlobal = ({ type, name }: (typeof deployed)[number]) =>
     // Few regions have static web apps, whose files are served from everywhere.
-    name === 'page' || /actionGroups|metricAlerts|^Microsoft\.Cdn/.test(type);
+    // The backup survives the loss of the region.
+    ['page', 'backup'].includes(name) || /actionGroups|metricAlerts|^Microsoft\.Cdn/.test(type);
   const located = declarations.filter((one) => one.kind === 'module' || deployed.includes(one));
   const elsewhere = located.filter((one) => {
     const location = valueAt(one, one.kind === 'module' ? 'params.location' : 'location');

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { BLOB_RULE, TABLE_RULE } from '../../local/instance/allow-origins.ts';
-import { theDeclaration, theResource, valueAt } from './bicep.ts';
+import { ofApp, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 /** Returns the text of a list as the emulator expects it, such as `GET,HEAD`. */
 const listed = (list = '') => list.replaceAll(/[[\]' ]/g, '');
@@ -9,7 +9,9 @@ test.each([
   ['tableCorsRules', 'tableServices', TABLE_RULE],
   ['blobCorsRules', 'blobServices', BLOB_RULE],
 ])('%s equals the rule of the emulator, for the given origins only', (name, service, rule) => {
-  expect(valueAt(theResource(`Microsoft.Storage/storageAccounts/${service}`), 'properties.cors.corsRules')).toBe(name);
+  expect(
+    valueAt(theResource(`Microsoft.Storage/storageAccounts/${service}`, ofApp()), 'properties.cors.corsRules'),
+  ).toBe(name);
   const { value } = theDeclaration('var', name);
   expect(value).toMatch(/^empty\(allowedOrigins\)\n +\? \[\]\n +: \[\n +\{\n/);
   const declared = [...value.matchAll(/^ +(\w+): (.*)$/gm)].map(([, key, text]) => [key, listed(text)]);

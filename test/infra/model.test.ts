@@ -7,7 +7,7 @@ import { baseValues } from '../kit/base.ts';
 import { featureFiles } from '../kit/features.ts';
 import { operationsModel } from '../kit/operations.ts';
 import { storageBlobs } from '../kit/storage.ts';
-import { resources, theDeclaration, theResource, valueAt } from './bicep.ts';
+import { ofApp, resources, theDeclaration, theResource, valueAt } from './bicep.ts';
 
 const { tables, queues, containers }: Record<string, string[]> = JSON.parse(formatInfraModel(model));
 const prefixed = JSON.parse(formatInfraModel({ ...model, prefix: 'shop' }));
@@ -38,6 +38,7 @@ test('every name has the prefix of the model', () => {
     coolContainers: [],
     publicPaths: JSON.parse(formatInfraModel(model)).publicPaths,
     functionPrefix: 'shop-',
+    backupContainer: 'shop-backup',
     backupDays: 0,
   });
 });
@@ -71,12 +72,12 @@ test('lifecycle rules delete old blobs of the audit log, of uploads and of archi
     featureFiles.ARRIVALS_CONTAINER,
     storageBlobs.PERIOD_ARCHIVES_CONTAINER,
   ]);
-  const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies');
+  const { text } = theResource('Microsoft.Storage/storageAccounts/managementPolicies', ofApp());
   expect(text).toContain('rules: concat(deletions, coolings)');
   expect(theDeclaration('var', 'deletions').value).toContain(
     'map(filter(expiries, expiry => expiry.days > 0), expiry => {',
   );
-  const expiries = theDeclaration('var', 'expiries').value.matchAll(
+  const expiries = theDeclaration('var', 'expiries', ofApp()).value.matchAll(
     /blobType: '(\w+)'\n +container: model\.(\w+)\n +days: (\w+)$/gm,
   );
   expect([...expiries].map(([, ...expiry]) => expiry)).toEqual([

@@ -3,6 +3,7 @@ import { model } from '../fixtures/model.ts';
 import { httpDoor } from '../kit/http.ts';
 import {
   type Declaration,
+  ofApp,
   propertiesOf,
   readDeclarations,
   resources,
@@ -99,6 +100,7 @@ const SETTINGS = [
   'AzureWebJobsStorage__credential',
   'AzureWebJobsStorage__queueServiceUri',
   'AzureWebJobsStorage__tableServiceUri',
+  'BackupStorage__blobServiceUri',
   'CONSOLE_CLIENT_ID',
   'CONSOLE_SCOPE',
   'KEY_ENCRYPTION_KEY_URI',
@@ -199,6 +201,7 @@ const rules: readonly Rule[] = [
       );
       expect(logs.toSorted()).toEqual([
         'blobService: StorageDelete',
+        'blobService: StorageDelete',
         'queueService: undefined',
         'tableService: StorageDelete',
         'vault: AuditEvent',
@@ -223,7 +226,7 @@ const rules: readonly Rule[] = [
   {
     title: 'only the allowed roles are assigned, each on one resource and under a name of its own',
     check: ({ declarations }) => {
-      const assignments = resources('Microsoft.Authorization/roleAssignments', declarations);
+      const assignments = resources('Microsoft.Authorization/roleAssignments', ofApp(declarations));
       expect(assignments.map((one) => `${roleOf(one)} on ${scopeOf(one, declarations)}`).toSorted()).toEqual(
         ASSIGNMENTS,
       );
@@ -256,6 +259,7 @@ const rules: readonly Rule[] = [
       expect(locks.map((lock) => scopeOf(lock, declarations)).toSorted()).toEqual([
         'Microsoft.KeyVault/vaults',
         'Microsoft.Storage/storageAccounts',
+        'Microsoft.Storage/storageAccounts',
       ]);
       expect(sources.get('prod.bicepparam')).toMatch(/^param isProtected = true$/m);
     },
@@ -271,7 +275,7 @@ const rules: readonly Rule[] = [
     check: ({ declarations }) => {
       const policy = theResource(
         'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies',
-        declarations,
+        ofApp(declarations),
       );
       // The service rejects a deployment of a locked policy.
       expect(policy.value).toMatch(/^if \(isProtected && !isAuditLogLocked\) \{/);
@@ -286,18 +290,59 @@ const rules: readonly Rule[] = [
     ],
   },
   {
+    title: 'the app adds to the backup and deletes none of it, and nobody changes it before the retention has passed',
+    check: ({ declarations: all }) => {
+      const declarations = all.filter(({ file }) => file === 'modules/backup.bicep');
+      const role = theResource('Microsoft.Authorization/roleDefinitions', declarations);
+      const actions = [...role.text.matchAll(/'Microsoft\.Storage\/storageAccounts\/blobServices\/containers\/(.*)'/g)];
+      expect(actions.map(([, action]) => action)).toEqual(['read', 'blobs/read', 'blobs/write', 'blobs/add/action']);
+      const assignment = theResource('Microsoft.Authorization/roleAssignments', declarations);
+      expect(valueAt(assignment, 'scope')).toBe('account');
+      expect(valueAt(assignment, 'properties.roleDefinitionId')).toBe('writer.id');
+      const policy = theResource(
+        'Microsoft.Storage/storageAccounts/blobServices/containers/immutabilityPolicies',
+        declarations,
+      );
+      expect(policy.value).toMatch(/^if \(isProtected && !isBackupLocked\) \{/);
+      expect(valueAt(policy, 'parent')).toBe('container');
+      expect(valueAt(policy, 'properties.allowProtectedAppendWrites')).toBe('true');
+      expect(valueAt(policy, 'properties.immutabilityPeriodSinceCreationInDays')).toBe('days');
+      // A part of a snapshot is used again for as long as the retention.
+      expect(theDeclaration('var', 'journalKeptDays', declarations).value).toBe('days + 2');
+      expect(theDeclaration('var', 'partsKeptDays', declarations).value).toBe('2 * days + 2');
+      const expiries = theDeclaration('var', 'expiries', declarations).value.matchAll(
+        /folders: \[(.*)\]\n +days: (\w+)$/gm,
+      );
+      expect([...expiries].map(([, ...expiry]) => expiry)).toEqual([
+        ["'journal', 'manifests', 'progress'", 'journalKeptDays'],
+        ["'parts', 'blobs'", 'partsKeptDays'],
+      ]);
+      const module = theDeclaration('module', 'backup', all);
+      expect(module.value).toMatch(/^if \(model\.backupDays > 0\) \{/);
+    },
+    violations: [
+      { file: 'modules/backup.bicep', text: 'blobs/add/action', replacement: 'blobs/delete' },
+      { file: 'modules/backup.bicep', text: 'allowProtectedAppendWrites: true', replacement: 'x: true' },
+      { file: 'modules/backup.bicep', text: '2 * days + 2', replacement: 'days + 2' },
+      { file: 'modules/backup.bicep', text: "['parts', 'blobs']", replacement: "['parts', 'journal']" },
+      { file: 'main.bicep', text: 'if (model.backupDays > 0) {', replacement: '{' },
+    ],
+  },
+  {
     title: 'roles go to the identity of the app, before the app is deployed',
     check: ({ declarations }) => {
-      for (const module of ['access', 'storageAccess']) {
+      for (const module of ['access', 'storageAccess', 'backup']) {
         const access = theDeclaration('module', module, declarations);
         expect(valueAt(access, 'params.principalId')).toBe('identity.outputs.principalId');
       }
       expect(theDeclaration('module', 'storageAccess', declarations).list).toBe('storageAccountNames');
-      expect(valueAt(theDeclaration('module', 'app', declarations), 'dependsOn')).toBe('[access, storageAccess]');
+      expect(valueAt(theDeclaration('module', 'app', declarations), 'dependsOn')).toBe(
+        '[access, storageAccess, backup]',
+      );
     },
     violations: [
       { file: 'main.bicep', text: 'identity.outputs.principalId', replacement: 'tokenIssuer' },
-      { file: 'main.bicep', text: 'dependsOn: [access, storageAccess]', replacement: 'dependsOn: [storage]' },
+      { file: 'main.bicep', text: 'dependsOn: [access, storageAccess, backup]', replacement: 'dependsOn: [storage]' },
       { file: 'main.bicep', text: 'for account in storageAccountNames', replacement: 'for account in furtherAccounts' },
     ],
   },
