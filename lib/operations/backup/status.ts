@@ -32,7 +32,7 @@ interface LastSnapshot {
   readonly tables: number;
   readonly rows: number;
   readonly parts: number;
-  /** Of its parts, compressed. */
+  /** The bytes of its parts, compressed. */
   readonly bytes: number;
   readonly took: Manifest['took'];
   /** The copies of blobs. */
