@@ -10,6 +10,7 @@ import {
   askedFields,
   comparedFields,
   compileChildFilters,
+  type Selection,
   toSelection,
 } from '../define/codec/query.ts';
 import { readableSchema } from '../define/codec/validation.ts';
@@ -20,9 +21,9 @@ import { rolesTo, rolesToReadThrough } from '../define/places/reach.ts';
 import { notFound } from '../engine/read/entity-rows.ts';
 import { readByCopy } from '../engine/read/read-through-index.ts';
 import { readEntity, readWithChildren } from '../engine/read/retrieve.ts';
-import { hiddenIn, openPage, openValues } from './open.ts';
-import type { Operation } from './operation.ts';
-import { named, placeIn, selectionOf } from './reads.ts';
+import { hiddenIn, openPage, openValues, ruledValues } from './open.ts';
+import type { Operation, View } from './operation.ts';
+import { named, placeIn, selectionOf, withinNow } from './reads.ts';
 
 /** The reads of one entity, by its key or through an index. Keys and values of indexes have been checked: only a binding knows their form. */
 
@@ -80,8 +81,8 @@ export const getEntity = onceFor(
       const work = async () => {
         if (kinds.length === 0) {
           const { etag, values } = await readEntity(view.engine, entity, key, { select: read });
-          if (limit && !isWithin(limit, values)) throw notFound(entity, key);
-          const hidden = await hiddenIn(view, entity, values);
+          await requireWithin(view, entity, { limit, key, values });
+          const hidden = await hiddenIn(view, entity, { ...values, ...key });
           if (isKnown?.({ etag, fields, hidden })) return { etag, fields, hidden, values: undefined };
           const opened = await openValues(view, entity, values, { select: fields, hidden });
           return { etag, fields, hidden, values: opened };
@@ -92,23 +93,26 @@ export const getEntity = onceFor(
         );
         const reached = reaches.filter(([, reach]) => reach?.length !== 0);
         const kindsToRead = reached.map(([kind]) => kind);
+        const { present } = view.engine;
         const filtersToRead = reached.map(([{ name }, reach]) => [
           name,
-          [...(filters[name] ?? []), ...toFilter(reach)],
+          [...(filters[name] ?? []), ...(present ? [] : toFilter(reach))],
         ]);
         const { etag, values } = await readWithChildren(view.engine, entity, key, kindsToRead, {
-          select: read ? { ...selection, [entity.name]: read } : selection,
-          where: Object.fromEntries(filtersToRead),
-          check(found) {
-            if (!isWithin(limit, found)) throw notFound(entity, key);
+          select: {
+            ...(present ? withKeys(kindsToRead, selection) : selection),
+            ...(read ? { [entity.name]: read } : {}),
           },
+          where: Object.fromEntries(filtersToRead),
+          check: (found) => requireWithin(view, entity, { limit, key, values: found }),
         });
-        const children = await pMap(kinds, async (kind) => {
+        const children = await pMap(reaches, async ([kind, reach]) => {
           const list = values[kind.name];
-          const page = { items: Array.isArray(list) ? list : [], next: undefined };
+          const items = await withinNow(view, kind, reach, Array.isArray(list) ? list : []);
+          const page = { items, next: undefined };
           return [kind.name, (await openPage(view, kind, page, selection[kind.name])).items];
         });
-        const hidden = await hiddenIn(view, entity, values);
+        const hidden = await hiddenIn(view, entity, { ...values, ...key });
         const own = await openValues(view, entity, values, { select: fields, hidden });
         return { etag, fields, hidden, values: { ...own, ...Object.fromEntries(children) } };
       };
@@ -116,6 +120,23 @@ export const getEntity = onceFor(
     },
   }),
 );
+
+async function requireWithin(
+  view: View,
+  entity: Entity,
+  { limit, key, values }: { readonly limit: Limit | undefined; readonly key: Values; readonly values: Values },
+): Promise<void> {
+  if (limit && !isWithin(limit, await ruledValues(view, entity, { ...values, ...key }))) throw notFound(entity, key);
+}
+
+/** The selection with the keys of children, by which their present rows are found. */
+function withKeys(kinds: readonly Entity[], selection: Selection): Selection {
+  const selected = kinds.flatMap(({ name, keyFields }) => {
+    const fields = selection[name];
+    return fields ? [[name, [...new Set([...fields, ...keyFields])]] as const] : [];
+  });
+  return { ...selection, ...Object.fromEntries(selected) };
+}
 
 const NOTHING_INCLUDED = { kinds: [], groups: [] };
 

@@ -1,13 +1,14 @@
 import pMap from 'p-map';
 import { limitOf, resolveRule } from '../access/limit.ts';
 import { canRead, hiddenFields, isSteward } from '../access/rule.ts';
+import { hasCode } from '../base/errors.ts';
 import { omit, pick, type Stored, type Values } from '../base/values.ts';
 import { isWithin } from '../define/codec/limit.ts';
 import { withKeyOfReferences } from '../define/codec/query.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import { addressOf } from '../define/places/index-entries.ts';
 import { isNoted, noteChange } from '../engine/note-change.ts';
-import type { Page } from '../engine/read/retrieve.ts';
+import { type Page, readEntity } from '../engine/read/retrieve.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
 import { unreadableField } from '../engine/read/unreadable-field.ts';
 import { toPlain } from '../engine/write/stored-values.ts';
@@ -23,12 +24,7 @@ export async function openPage(
   select?: readonly string[],
 ): Promise<Page> {
   if (!select) return { items: await openList(view, entity, items), next };
-  const read = withKeyOfReferences(entity, select);
-  const list = await openList(
-    view,
-    entity,
-    items.map((values) => pick(values, read)),
-  );
+  const list = await openList(view, entity, items, withKeyOfReferences(entity, select));
   return { items: list.map((values) => pick(values, select)), next };
 }
 
@@ -68,6 +64,20 @@ async function openWithGaps(view: View, entity: Entity, values: Values): Promise
   return open(view, entity, omit(values, await hiddenIn(view, entity, values)), () => null);
 }
 
+/**
+ * The values that the rules compare with the caller. For a row of the past, those of the present one: rules hold as of now, and a caller who does
+ * not reach a row any more does not reach what it was. None for a row that is gone, which no rule on rows reaches.
+ */
+export async function ruledValues({ engine: { present } }: View, entity: Entity, values: Values): Promise<Values> {
+  if (!present) return values;
+  try {
+    return (await readEntity(present, entity, pick(values, entity.keyFields))).values;
+  } catch (error) {
+    if (hasCode(error, 'not-found')) return {};
+    throw error;
+  }
+}
+
 /** The fields of this row that the caller may not read. */
 export async function hiddenIn(view: View, entity: Entity, values: Values): Promise<readonly string[]> {
   const hidden = view.caller ? hiddenFields(entity, view.caller) : [];
@@ -76,8 +86,8 @@ export async function hiddenIn(view: View, entity: Entity, values: Values): Prom
 }
 
 /** Resolves the rules of restricted fields once for all rows of a list. */
-async function resolveHidden(view: View, entity: Entity): Promise<(values: Values) => readonly string[]> {
-  if (!view.caller) return () => [];
+async function resolveHidden(view: View, entity: Entity): Promise<(values: Values) => Promise<readonly string[]>> {
+  if (!view.caller) return async () => [];
   const hidden = hiddenFields(entity, view.caller);
   const { unveiled = {} } = entity.access;
   const limits = new Map(
@@ -87,7 +97,11 @@ async function resolveHidden(view: View, entity: Entity): Promise<(values: Value
       ),
     ),
   );
-  return (values) => hidden.filter((field) => !isWithin(limits.get(field), values));
+  const hasRules = [...limits.values()].some((limit) => limit && limit.length > 0);
+  return async (values) => {
+    const ruled = hasRules ? await ruledValues(view, entity, values) : values;
+    return hidden.filter((field) => !isWithin(limits.get(field), ruled));
+  };
 }
 
 /** What a write returns: the entity, or only its key for a caller who may not read the entity. One that changed nothing is a read by a steward. */
@@ -102,11 +116,21 @@ export async function openForWriter<Of extends Stored>(view: View, entity: Entit
   return { ...stored, values: isReader ? await openWithGaps(view, entity, values) : pick(values, entity.keyFields) };
 }
 
-/** Opens the values of each entity of a list with `openWithGaps`. Keeps the order. */
-async function openList(view: View, entity: Entity, list: readonly Values[]): Promise<Values[]> {
+/** Opens the values of each entity of a list, or only these fields, with null for one that fails. Keeps the order. */
+async function openList(
+  view: View,
+  entity: Entity,
+  list: readonly Values[],
+  fields?: readonly string[],
+): Promise<Values[]> {
   if (list.length === 0) return [];
   const hiddenOf = await resolveHidden(view, entity);
-  const toOpened = (values: Values) => open(view, entity, omit(values, hiddenOf(values)), () => null);
+  const toOpened = async (values: Values) => {
+    const read = fields ? pick(values, fields) : values;
+    // The present row is found by fields of the key, which may not be selected.
+    const hidden = await hiddenOf(view.engine.present ? values : read);
+    return open(view, entity, omit(read, hidden), () => null);
+  };
   return pMap(list, toOpened, { concurrency: OPEN_CONCURRENCY });
 }
 

@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import { z } from 'zod';
 import { limitOf, listLimitOf, toFilter } from '../access/limit.ts';
 import { hiddenFields, requireFields, requireRole } from '../access/rule.ts';
@@ -16,6 +17,7 @@ import {
   toSelection,
 } from '../define/codec/query.ts';
 import { compileOnce, maskOf, parse } from '../define/codec/validation.ts';
+import type { Limit } from '../define/declaration/comparison.ts';
 import { type Entity, nameOfKind } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
@@ -31,7 +33,7 @@ import { scanSeries } from '../features/data-series/scan-series.ts';
 import { wholeLists } from '../features/features.ts';
 import { toListEtag } from '../features/lookup/lookup.ts';
 import { readTotal, readTotals } from '../features/totals/read-totals.ts';
-import { openPage } from './open.ts';
+import { openPage, ruledValues } from './open.ts';
 import type { Operation, View } from './operation.ts';
 
 /** Lists of entities, and totals. Keys and values of indexes have been checked: only a binding knows their form. */
@@ -102,6 +104,7 @@ export const listRange = onceFor((entity: Entity): Operation<RangeInput, Page> =
     ...admitFilterOf(entity),
     async run(view, { partition, ...input }) {
       const { select = listedFields(entity), ...asked } = compileList(entity, input);
+      if (view.engine.present) return listPast(view, entity, { ...input, ...asked, partition, select });
       const where = await withinReach(view, entity, { given: partition, ...asked });
       if (!where) return EMPTY;
       const { from, to } = input;
@@ -111,6 +114,33 @@ export const listRange = onceFor((entity: Entity): Operation<RangeInput, Page> =
     },
   };
 });
+
+/** A page of a range as it was. A page of a caller whom rules on rows limit may have fewer entities than there are. */
+async function listPast(
+  view: View,
+  entity: Entity,
+  { partition, select, ...input }: Omit<RangeInput, 'where'> & { readonly where?: Filter | undefined },
+): Promise<Page> {
+  const limit = narrow(await listLimitOf(view, entity), partition);
+  if (limit?.length === 0) return EMPTY;
+  const read = select && [...new Set([...select, ...entity.keyFields])];
+  const page = await readEntities(view.engine, entity, partition, { ...input, select: read });
+  return openPage(view, entity, { ...page, items: await withinNow(view, entity, limit, page.items) }, select);
+}
+
+const PRESENT_CONCURRENCY = 8;
+
+/** The entities of the past whose present rows are within the limit. Those of the present were read with it. */
+export async function withinNow(
+  view: View,
+  entity: Entity,
+  limit: Limit | undefined,
+  items: readonly Values[],
+): Promise<readonly Values[]> {
+  if (!limit || !view.engine.present) return items;
+  const ruled = await pMap(items, (values) => ruledValues(view, entity, values), { concurrency: PRESENT_CONCURRENCY });
+  return items.filter((_, index) => isWithin(limit, ruled[index] ?? {}));
+}
 
 /** A page of one partition of the entity, or of one of its indexes. */
 export function listIn(

@@ -76,13 +76,15 @@ export function readSelect(query: URLSearchParams): readonly string[] | undefine
 
 const Instant = z.iso.datetime({ offset: true });
 
-/** The instant of a parameter, in UTC; undefined without it. Throws `invalid-input`. */
+/** The instant of a parameter, in UTC and with up to seven digits, as storage has; undefined without it. Throws `invalid-input`. */
 export function readAt(query: URLSearchParams, name = 'at'): string | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
   if (!Instant.safeParse(text).success)
     throw queryError(name, 'is no instant', 'an instant such as 2026-11-29T12:00:00Z');
-  return new Date(text).toISOString();
+  // A date has milliseconds, and two versions of a row may be closer.
+  const [, further = ''] = /\.\d{3}(\d{1,4})/.exec(text) ?? [];
+  return new Date(text).toISOString().replace('Z', `${further}Z`);
 }
 
 const DEFAULT_TOP = 100;

@@ -19,7 +19,7 @@ import type { Poison } from '../../lib/engine/consume/poison.ts';
 import type { Page, PageOptions } from '../../lib/engine/read/retrieve.ts';
 import type { BatchAction, TransactionAction } from '../../lib/engine/write/entity-batch.ts';
 import type { RouteResult } from '../../lib/http/route.ts';
-import type { DeletedRow } from '../../lib/operations/backup/undelete.ts';
+import type { DeletedRow } from '../../lib/operations/backup/history.ts';
 import type { Placement } from '../../lib/operations/placement.ts';
 import type { MoveOptions, MoveReport } from '../../lib/operations/slot-mover.ts';
 import type { Runtime } from '../../lib/rowkey.ts';

@@ -105,7 +105,7 @@ interface ChildrenOptions {
   /** The filter of each kind by its name. */
   readonly where?: Readonly<Record<string, Filter | undefined>>;
   /** Called with the entity before anything is said of its children. */
-  readonly check?: (values: Values) => void;
+  readonly check?: (values: Values) => void | Promise<void>;
 }
 
 /**
@@ -171,7 +171,7 @@ export const readWithChildren = inPattern(
     const address = { table, partition, row, select: read };
     const snapshot = found ?? (await readLive(engine, entity, address, { fields: names, isWhole: true }));
     if (!snapshot || hasExpired(entity, snapshot.values, engine.now())) throw notFound(entity, key);
-    check?.(snapshot.values);
+    await check?.(snapshot.values);
     const beside = rows.filter((each) => each.row.startsWith(prefix));
     const children = kinds.map((kind) => ({
       kind,

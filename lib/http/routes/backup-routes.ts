@@ -10,9 +10,9 @@ import { type Entity, nameOfKind } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { readChanges } from '../../operations/audit-log.ts';
-import { readVersions } from '../../operations/backup/history.ts';
+import { type DeletedRow, readVersions } from '../../operations/backup/history.ts';
 import { readBackupStatus } from '../../operations/backup/status.ts';
-import { type DeletedRow, type Undeleted, undelete } from '../../operations/backup/undelete.ts';
+import { type Undeleted, undelete } from '../../operations/backup/undelete.ts';
 import { padTime } from '../../storage/row-journal.ts';
 import { bind, bindPage, listOf, readKey } from '../bind.ts';
 import { Problem, reportProblem } from '../problem.ts';
@@ -26,8 +26,16 @@ const MAX_DAYS = 31;
 /** Each is a read of the entity. */
 const MAX_VERSIONS = 100;
 
-interface HistoryInput extends PageOptions {
+interface HistoryInput extends PageOptions, AskedSpan {
   readonly key: Values;
+}
+
+interface AskedSpan {
+  readonly from?: string | undefined;
+  readonly to?: string | undefined;
+}
+
+interface Span {
   readonly from: string;
   readonly to: string;
 }
@@ -48,7 +56,8 @@ export function historyRoute(entity: Entity, roles: readonly string[]): Route {
       roles,
       output: () => listOf(Version),
       admit: (caller) => requireReader(entity, caller),
-      async run(view, { key, from, to, top, after }: HistoryInput) {
+      async run(view, { key, top, after, ...asked }: HistoryInput) {
+        const { from, to } = spanOf(view.engine.now(), asked);
         const span = { from: after?.row ?? from, to, top: Math.min(top ?? MAX_VERSIONS, MAX_VERSIONS) };
         const { items, next } = await readVersions(view.engine, addressOf(entity, key), span);
         const read = async ({ at, engine }: (typeof items)[number]) => {
@@ -73,19 +82,24 @@ export function historyRoute(entity: Entity, roles: readonly string[]): Route {
         ...PAGE_QUERY,
       },
       success: { status: 200, description: 'The versions, from the oldest' },
-      read: (context) => ({ key: readKey(entity, context), ...readSpan(context) }),
+      // What is not given stays so: the next page has the same query, and is asked for later.
+      read: (context) => ({
+        key: readKey(entity, context),
+        from: readAt(context.query, 'from'),
+        to: readAt(context.query, 'to'),
+      }),
     },
   );
 }
 
-function readSpan({ query, engine }: RequestContext): { from: string; to: string } {
-  const now = engine.now();
-  const to = readAt(query, 'to') ?? isoInstant(now);
-  const from = readAt(query, 'from') ?? isoInstant(Date.parse(to) - DAY_MS);
-  if (from >= to) throw queryError('to', 'must be after from', 'an instant after from');
+function spanOf(now: number, asked: AskedSpan): Span {
+  const { to = isoInstant(now) } = asked;
+  const { from = isoInstant(Date.parse(to) - DAY_MS) } = asked;
+  const [first, last] = [padTime(from), padTime(to)];
+  if (first >= last) throw queryError('to', 'must be after from', 'an instant after from');
   if (Date.parse(to) - Date.parse(from) > MAX_DAYS * DAY_MS)
     throw queryError('to', 'is too long after from', `at most ${MAX_DAYS} days after from`);
-  return { from: padTime(from), to: padTime(to) };
+  return { from: first, to: last };
 }
 
 const Count = z.int().min(0);

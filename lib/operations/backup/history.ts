@@ -2,6 +2,8 @@ import { FURTHER_ROW } from '../../base/engine-names.ts';
 import { hasCode } from '../../base/errors.ts';
 import { HOUR_MS, MINUTE_MS } from '../../base/time.ts';
 import { TOMBSTONE } from '../../define/codec/entity-codec.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { prefixOfChildren } from '../../define/keys/key-template.ts';
 import type { Engine } from '../../engine/engine.ts';
 import type { ChangeRecord } from '../../engine/note-change.ts';
 import { type JournalRow, padTime, timeBefore, toTime } from '../../storage/row-journal.ts';
@@ -18,6 +20,7 @@ import {
   readManifests,
   readSnapshotTable,
   snapshotFor,
+  type WantedRows,
 } from './read-backup.ts';
 
 /** What one entity was, and when: from the backup. */
@@ -114,46 +117,125 @@ function rowsAt({ stored, versions }: History, { table, partition }: Address, at
 
 /** So long before its record in the audit log may a change have been made: the clocks of processes differ, and a request takes time. */
 const RECORDED_WITHIN_MS = 15 * MINUTE_MS;
+/** A parent with many children is deleted after its record. */
+const DELETED_WITHIN_MS = HOUR_MS;
+
+/** A record of the audit log that says which row was deleted. */
+export type DeletedRow = ChangeRecord & { readonly row: string };
+
+interface Line {
+  readonly time: string;
+  /** No row of its transaction is earlier. */
+  readonly begin: string;
+}
+
+/** A row of a deleted entity, or of its children. */
+interface FormerRow extends Address {
+  stored?: SnapshotLine;
+  readonly versions: { readonly version: JournalRow; readonly line: Line }[];
+}
 
 /**
- * For each partition of these records of deletes, the last instant at which all of its rows were there. A parent with many children is deleted
- * after its record.
+ * Opens the entity of each record, with its children, as it was right before it was deleted. Each has its own instant: others were changed
+ * between two deletes.
  */
-export async function instantsBefore(
+export async function openBeforeDeletes(
   present: Engine,
-  deletes: readonly (ChangeRecord & { readonly row: string })[],
-): Promise<ReadonlyMap<string, string>> {
+  entity: Entity,
+  deletes: readonly DeletedRow[],
+): Promise<ReadonlyMap<DeletedRow, Engine>> {
   const source = sourceOf(present);
   const times = deletes.map(({ at }) => Date.parse(at));
   const from = toTime(Math.min(...times) - RECORDED_WITHIN_MS) ?? '';
-  const to = toTime(Math.max(...times) + HOUR_MS) ?? '';
-  const found = new Map<string, { readonly version: JournalRow; readonly lineTime: string }[]>();
-  const recorded = new Map(deletes.map((record) => [nameOf(record), padTime(record.at)]));
-  for await (const line of readJournal(source, { from, to })) {
-    if ('dropped' in line) continue;
-    for (const version of line.rows) {
-      const name = nameOf({ ...line, row: version.row });
-      if (recorded.has(name)) found.set(name, [...(found.get(name) ?? []), { version, lineTime: line.time }]);
+  const to = toTime(Math.max(...times) + DELETED_WITHIN_MS) ?? '';
+  const manifest = await snapshotBefore(source, from);
+  const rows = createFormerRows(entity, deletes);
+  for (const partition of new Set(deletes.map((record) => record.partition)))
+    for await (const stored of readSnapshotTable(source, manifest, { table: entity.table, partition }))
+      for (const former of rows.of({ table: entity.table, ...stored })) former.stored = stored;
+  const begin = manifest.begunAt < from ? manifest.begunAt : from;
+  for await (const line of readJournal(source, { from: begin, to })) {
+    if ('dropped' in line || line.table !== entity.table) continue;
+    const { table, partition, time } = line;
+    const ofLine = { time, begin: beginOf(line) };
+    for (const version of line.rows)
+      for (const former of rows.of({ table, partition, row: version.row }))
+        former.versions.push({ version, line: ofLine });
+  }
+  const instants = Map.groupBy(deletes, (record) =>
+    instantBefore(record, rows.ofRecord(record).get(record.row)?.versions ?? []),
+  );
+  const opened = new Map<DeletedRow, Engine>();
+  for (const [time, records] of instants) {
+    const formers = new Set(records.flatMap((record) => [...rows.ofRecord(record).values()]));
+    const states = [...formers].flatMap((former) => stateOf(former, time));
+    const rowsOf = async ({ table, partition }: WantedRows) =>
+      states.filter((state) => state.table === table && state.partition === (partition ?? state.partition));
+    const past = await openRows(present, { source, time, rowsOf });
+    for (const record of records) opened.set(record, past);
+  }
+  return opened;
+}
+
+/** Collects rows by the records of their entities. */
+function createFormerRows({ row: template }: Entity, deletes: readonly DeletedRow[]) {
+  const byRecord = new Map<string, Map<string, FormerRow>>();
+  const ends = new Map<string, readonly Map<string, FormerRow>[]>();
+  for (const record of deletes) {
+    const own = byRecord.get(nameOf(record)) ?? new Map<string, FormerRow>();
+    byRecord.set(nameOf(record), own);
+    const { row } = record;
+    for (const prefix of [row + FURTHER_ROW, prefixOfChildren(template, row)]) {
+      const name = nameOf({ ...record, row: prefix });
+      ends.set(name, [...(ends.get(name) ?? []).filter((other) => other !== own), own]);
     }
   }
-  const before = new Map<string, string>();
-  for (const record of deletes) {
-    const name = nameOf(record);
-    const at = recorded.get(name) ?? '';
-    const distance = (time: string) => Math.abs(Date.parse(time) - Date.parse(at));
-    const sorted = (found.get(name) ?? []).toSorted((one, other) => compareVersions(one.version, other.version));
-    // A tombstone goes in a transaction of its own, before which there was no entity any more.
-    const ends = sorted.filter(
-      ({ version }, index) =>
-        isDeleted(version) &&
-        !(index > 0 && sorted.slice(index - 1, index).some((former) => isDeleted(former.version))),
-    );
-    const [nearest] = ends.map(({ lineTime }) => lineTime).sort((one, other) => distance(one) - distance(other));
-    const instant = nearest === undefined ? at : timeBefore(nearest);
-    const known = before.get(record.partition);
-    if (known === undefined || instant < known) before.set(record.partition, instant);
-  }
-  return before;
+  const add = (own: Map<string, FormerRow>, address: Address) => {
+    const former = own.get(address.row) ?? { ...address, versions: [] };
+    own.set(address.row, former);
+    return former;
+  };
+  return {
+    ofRecord: (record: DeletedRow) => byRecord.get(nameOf(record)) ?? new Map<string, FormerRow>(),
+    /** The row as a part of each entity that it belongs to. */
+    of(address: Address): FormerRow[] {
+      const { row } = address;
+      const itself = byRecord.get(nameOf(address));
+      const owners = new Set(itself ? [itself] : []);
+      for (let length = 1; length < row.length; length += 1)
+        for (const own of ends.get(nameOf({ ...address, row: row.slice(0, length) })) ?? []) owners.add(own);
+      return [...owners].map((own) => add(own, address));
+    },
+  };
+}
+
+/** Times of rows that were deleted are those of their versions. */
+function beginOf({ time, rows }: { readonly time: string; readonly rows: readonly JournalRow[] }): string {
+  const stored = rows.filter((row) => !('deleted' in row)).map((row) => row.time);
+  return [time, ...stored].reduce((one, other) => (other < one ? other : one));
+}
+
+/** The last instant at which the row of a record was there. */
+function instantBefore({ at }: DeletedRow, versions: FormerRow['versions']): string {
+  const recorded = padTime(at);
+  const distance = (time: string) => Math.abs(Date.parse(time) - Date.parse(recorded));
+  const sorted = versions.toSorted((one, other) => compareVersions(one.version, other.version));
+  // A tombstone goes in a transaction of its own, before which there was no entity any more.
+  const ends = sorted.filter(({ version }, index) => {
+    const former = sorted[index - 1];
+    return isDeleted(version) && !(former && isDeleted(former.version));
+  });
+  const [nearest] = ends.toSorted((one, other) => distance(one.line.time) - distance(other.line.time));
+  if (!nearest) return recorded;
+  // A process that finds a version has it in a line of its own, beside that of the transaction.
+  const lines = versions.filter(({ version }) => version.time === nearest.version.time && isDeleted(version));
+  return timeBefore(lines.map(({ line }) => line.begin).reduce((one, other) => (other < one ? other : one)));
+}
+
+function stateOf({ table, partition, row, stored, versions }: FormerRow, time: string): RowState[] {
+  const until = versions.filter(({ line }) => line.time <= time).map(({ version }) => version);
+  const state = foldRow(stored, until, undefined);
+  return state ? [{ table, partition, row, ...state }] : [];
 }
 
 function nameOf({ table, partition, row }: Address): string {

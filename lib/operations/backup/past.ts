@@ -5,6 +5,7 @@ import type { Past } from '../../define/declaration/engine.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { type BlobAddress, readBlob } from '../../storage/blobs.ts';
 import { storageCall } from '../../storage/errors.ts';
+import { runUnexplained } from '../../storage/explain.ts';
 import { BACKUP_CONTAINER, padTime } from '../../storage/row-journal.ts';
 import { type Action, submit, transactionBytes, transactionLimits } from '../../storage/rows.ts';
 import { openStorage, type Storage } from '../../storage/storage.ts';
@@ -107,8 +108,9 @@ function createLoader({ source, time, rowsOf, present, memory }: Loading): HttpC
   return {
     async sendRequest(request) {
       const { rows, blob } = askedBy(request, inside);
-      if (rows) await loadRows(rows.table, rows.partition);
-      else if (blob) await loadBlob(blob.container, blob.name);
+      // An explanation has the read itself, and what is loaded serves later requests too.
+      if (rows) await runUnexplained(() => loadRows(rows.table, rows.partition));
+      else if (blob) await runUnexplained(() => loadBlob(blob.container, blob.name));
       else throw new Error(`The past cannot be changed: ${request.method} ${new URL(request.url).pathname}.`);
       return memory.httpClient.sendRequest(request);
     },

@@ -6,7 +6,6 @@ import type { Live } from '../../define/declaration/change.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import { prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import type { Engine } from '../../engine/engine.ts';
-import type { ChangeRecord } from '../../engine/note-change.ts';
 import { readLive } from '../../engine/read/entity-rows.ts';
 import type { BatchOutcome } from '../../engine/write/entity-batch.ts';
 import { batchOnce } from '../../engine/write/entity-store.ts';
@@ -14,7 +13,7 @@ import { toPlain } from '../../engine/write/stored-values.ts';
 import { putAttachment, readAttachment } from '../../features/large-entities/attachment.ts';
 import { type Address, readRange } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
-import { instantsBefore } from './history.ts';
+import { type DeletedRow, openBeforeDeletes } from './history.ts';
 
 /**
  * Creates entities again that were deleted, with the values that they had, from the backup. They are written as any entity is, so indexes, lists,
@@ -22,9 +21,7 @@ import { instantsBefore } from './history.ts';
  */
 
 const FILES_CONCURRENCY = 4;
-
-/** A record of the audit log that says which row was deleted. */
-export type DeletedRow = ChangeRecord & { readonly row: string };
+const READ_CONCURRENCY = 8;
 
 export interface Undeleted {
   readonly entity: Entity;
@@ -44,34 +41,45 @@ export const undelete = inPattern(
     entity: Entity,
     { deletes, isTrial }: { readonly deletes: readonly DeletedRow[]; readonly isTrial: boolean },
   ): Promise<Undeleted[]> => {
-    if (deletes.length === 0 || !present.past) return [];
-    const instants = await instantsBefore(present, deletes);
-    const done: Undeleted[] = [];
-    for (const [partition, some] of Map.groupBy(deletes, (record) => record.partition)) {
-      const past = await present.past.open(present, instants.get(partition) ?? '');
-      const rows = [...new Set(some.map(({ row }) => row))];
-      const parents = await pMap(rows, (row) => readFormer(past, entity, { table: entity.table, partition, row }));
-      for (const row of rows.filter((_, index) => !parents[index]))
-        done.push({ entity, key: undefined, outcome: notInBackup(entity, row), lost: [] });
-      const found = parents.flatMap((parent) => parent ?? []);
-      const restored = isTrial ? await trialOf(present, entity, found) : await restore(present, past, entity, found);
-      done.push(...restored);
-      if (isTrial) continue;
-      // A child needs its parent, which another request may have created again meanwhile.
-      for (const kind of entity.children) {
-        const children = await pMap(found, (parent) => readChildren(past, entity, kind, parent));
-        done.push(...(await restore(present, past, kind, children.flat())));
-      }
+    if (deletes.length === 0) return [];
+    // An entity that was deleted twice is had back as it was last.
+    const last = [...new Map(deletes.map((record) => [nameOf(record), record])).values()];
+    const opened = await openBeforeDeletes(present, entity, last);
+    const parents = await pMap(
+      last,
+      async (record) => {
+        const past = opened.get(record);
+        return past && readFormer(past, entity, { table: entity.table, partition: record.partition, row: record.row });
+      },
+      { concurrency: READ_CONCURRENCY },
+    );
+    const found = parents.flatMap((parent) => parent ?? []);
+    const restored = isTrial ? await trialOf(present, entity, found) : await restore(present, entity, found);
+    const done = parents.map((parent, index): Undeleted => {
+      const outcome = parent && restored[found.indexOf(parent)];
+      return outcome ?? { entity, key: undefined, outcome: notInBackup(entity, last[index]?.row ?? ''), lost: [] };
+    });
+    if (isTrial) return done;
+    // A child needs its parent, which another request may have created again meanwhile.
+    for (const kind of entity.children) {
+      const children = await pMap(found, (parent) => readChildren(entity, kind, parent), {
+        concurrency: READ_CONCURRENCY,
+      });
+      done.push(...(await restore(present, kind, children.flat())));
     }
     return done;
   },
 );
+
+const nameOf = ({ partition, row }: DeletedRow) => JSON.stringify([partition, row]);
 
 function notInBackup({ name }: Entity, row: string): RowkeyError {
   return new RowkeyError('not-found', `The backup has no ${name} entity in the row "${row}" before it was deleted.`);
 }
 
 interface Former {
+  /** Reads the app as it was before the entity was deleted. */
+  readonly past: Engine;
   readonly address: Address;
   readonly live: Live;
   readonly plain: Values;
@@ -86,10 +94,10 @@ async function readFormer(past: Engine, entity: Entity, address: Address): Promi
     lost.push(field);
     return null;
   });
-  return { address, live, plain, lost };
+  return { past, address, live, plain, lost };
 }
 
-async function readChildren(past: Engine, parent: Entity, kind: Entity, { address }: Former): Promise<Former[]> {
+async function readChildren(parent: Entity, kind: Entity, { past, address }: Former): Promise<Former[]> {
   const { table, partition, row } = address;
   const range = { table, partition, ...rangeOfPrefix(prefixOfChildren(parent.row, row)), type: kind.name };
   const { rows } = await readRange(past.storage, range);
@@ -106,7 +114,7 @@ async function trialOf(present: Engine, entity: Entity, found: readonly Former[]
 const exists = ({ name }: Entity) => new RowkeyError('duplicate-key', `The ${name} entity exists again.`);
 const keyOf = ({ keyFields }: Entity, { values }: Live) => pick(values, keyFields);
 
-async function restore(present: Engine, past: Engine, entity: Entity, found: readonly Former[]): Promise<Undeleted[]> {
+async function restore(present: Engine, entity: Entity, found: readonly Former[]): Promise<Undeleted[]> {
   const files = Object.keys(entity.attachments);
   const actions = found.map(({ plain, lost }) => ({
     put: omit(plain, [...entity.decidedFields, ...files, ...lost]),
@@ -115,7 +123,7 @@ async function restore(present: Engine, past: Engine, entity: Entity, found: rea
   const outcomes = actions.length === 0 ? [] : await batchOnce(present, entity, actions, undefined);
   return pMap(
     found,
-    async ({ live, lost }, index) => {
+    async ({ past, live, lost }, index) => {
       const key = keyOf(entity, live);
       const outcome = outcomes[index] ?? exists(entity);
       if (outcome instanceof RowkeyError) return { entity, key, outcome, lost };

@@ -67,6 +67,33 @@ describe('undelete', () => {
     expect(outcomes(again).map(([, outcome]) => outcome)).not.toContain('created');
   });
 
+  test('has back each entity as it was before its own delete, and one that was deleted twice as it was last', async () => {
+    const app = await openBackedUp();
+    const { store } = app;
+    await writeEmptySnapshot(app);
+    for (const id of ['1', '2']) await store.people.create({ ...person, personId: id, email: `${id}@x` });
+    await sleep(5);
+    const from = Date.now();
+    await store.people.delete(keyOf('1'));
+    await store.people.update(keyOf('2'), { town: 'Basel' });
+    await store.people.create({ ...person, personId: '3', email: '3@x' });
+    await store.people.create({ ...person, personId: '1', email: '1@x', town: 'Genf' });
+    await store.pets.create({ ...keyOf('1'), petName: 'rex', legs: 4 });
+    for (const id of ['2', '3', '1']) await store.people.delete(keyOf(id));
+    const deletes = await deletesSince(app, from);
+    const done = await operationsBackup.undelete(app.engine, entityNamed('people'), { deletes, isTrial: false });
+    expect(outcomes(done).toSorted()).toEqual([
+      ['people 1', 'created'],
+      ['people 2', 'created'],
+      ['people 3', 'created'],
+      ['pets 1', 'created'],
+    ]);
+    const towns = await Promise.all(
+      ['1', '2', '3'].map(async (id) => (await store.people.get(keyOf(id)))?.values.town),
+    );
+    expect(towns).toEqual(['Genf', 'Basel', 'Bern']);
+  });
+
   test('has back what was deleted row by row, as it was right before', async () => {
     const app = await openBackedUp();
     await writeEmptySnapshot(app);
