@@ -11,7 +11,14 @@ import { startIdentityProvider } from '../local/instance/identity-provider.ts';
 import { buildFixtures } from './fixtures/build.ts';
 import { acceptsMemory } from './in-process.ts';
 import { seedOfRun } from './seed.ts';
-import { DOOR_ACCOUNTS, RACE_ACCOUNTS, RESTORE_ACCOUNTS, SECOND_ACCOUNT, WALK_ACCOUNTS } from './storage.ts';
+import {
+  BACKUP_ACCOUNTS,
+  DOOR_ACCOUNTS,
+  RACE_ACCOUNTS,
+  RESTORE_ACCOUNTS,
+  SECOND_ACCOUNT,
+  WALK_ACCOUNTS,
+} from './storage.ts';
 import { reportTried } from './tried-faults.ts';
 
 declare module 'vitest' {
@@ -45,7 +52,11 @@ export default async function setup(project: TestProject) {
   };
   await build();
   project.onTestsRerun(build);
-  const mayBeInMemory = [...DOOR_ACCOUNTS, ...Object.values(RESTORE_ACCOUNTS).flat()].map((url) => fileURLToPath(url));
+  const mayBeInMemory = [
+    ...Object.values(BACKUP_ACCOUNTS),
+    ...DOOR_ACCOUNTS,
+    ...Object.values(RESTORE_ACCOUNTS).flat(),
+  ].map((url) => fileURLToPath(url));
   const further = [
     ...[SECOND_ACCOUNT, ...WALK_ACCOUNTS, ...RACE_ACCOUNTS].map((url) => fileURLToPath(url)),
     ...mayBeInMemory,

@@ -71,6 +71,7 @@ export function useProduct(
     app = deployedApp,
     cors,
     further = [],
+    backup,
     hasTelemetry = false,
     through = async (connectionString) => connectionString,
   }: {
@@ -78,6 +79,8 @@ export function useProduct(
     readonly cors?: readonly string[];
     /** In place of files: further storage accounts of the app. */
     readonly further?: readonly string[];
+    /** In place of a file: the account of the app's backup. */
+    readonly backup?: string;
     /** True if the app sends or prints telemetry, which is global: its host is then always a process of its own. */
     readonly hasTelemetry?: boolean;
     /** Starts a proxy of the storage for the host alone, and returns its connection string. */
@@ -98,7 +101,11 @@ export function useProduct(
       cors,
       // At its minute, a timer would repair what a test has just damaged. Tests run it themselves, by `runTimer`.
       disabled: timersOf(app),
-      storage: { connectionString: await through(connectionString), further: further.map(testStorage) },
+      storage: {
+        connectionString: await through(connectionString),
+        further: further.map(testStorage),
+        backup: backup && testStorage(backup),
+      },
       log: (line) => logged.push(line),
       func: UNDER_FUNC,
       startHost: IS_HOSTED_IN_PROCESS && !hasTelemetry ? startHostInProcess : undefined,

@@ -7,6 +7,11 @@ export const SECOND_ACCOUNT = new URL('second-account', import.meta.url).href;
 
 /** In place of files: two more accounts of the walk, and of the racing writers. */
 export const WALK_ACCOUNTS = ['walk-second', 'walk-third'].map((name) => new URL(name, import.meta.url).href);
+/** In place of files: the accounts of the backups of apps. */
+export const BACKUP_ACCOUNTS = {
+  lookingBack: new URL('backup-looking-back', import.meta.url).href,
+  console: new URL('backup-console', import.meta.url).href,
+};
 /** In place of files: one account of the doors' app, and three. */
 export const DOOR_ACCOUNTS = ['doors', 'doors-first', 'doors-second', 'doors-third'].map(
   (name) => new URL(name, import.meta.url).href,

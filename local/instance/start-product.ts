@@ -44,7 +44,7 @@ export interface ProductOptions {
   readonly storage?: {
     readonly connectionString: string;
     readonly further?: readonly string[];
-    readonly backup?: string;
+    readonly backup?: string | undefined;
   };
   /** Starts the host. Default: as a child process. */
   readonly startHost?: ((options: FunctionsHostOptions) => Promise<ProductHost>) | undefined;

@@ -1,0 +1,5 @@
+import { app } from '@azure/functions';
+import { createRowkey, fromEnvironment, registerFunctions } from '../../lib/index.ts';
+import { model } from './model.ts';
+
+registerFunctions(app, createRowkey({ model, ...fromEnvironment(process.env) }), { routePrefix: '' });
