@@ -50,8 +50,16 @@ type ChildrenBy<All extends Entities> = {
 type ChildName<Of extends Declared, All extends Entities> =
   ChildrenBy<All> extends Readonly<Record<Of['name'], infer Child extends keyof All & string>> ? Child : never;
 
-export type RangeOptions<Of extends Declared, Field extends string> = Pick<RangeInput, 'from' | 'to'> &
+export type RangeOptions<Of extends Declared, Field extends string> = Pick<RangeInput, 'from' | 'to' | 'at'> &
   ListInput<Field, Where<Of>>;
+
+interface AsOf {
+  /**
+   * Reads what was stored at this ISO instant, such as `2026-11-29T12:00:00Z`, by the rules of now: for the roles of the backup that the model
+   * declares. The ETag is of no use for a write. Throws `forbidden`, `not-found` for what is before the backup.
+   */
+  readonly at?: string | undefined;
+}
 
 export interface EntityCalls<Of extends Declared, All extends Entities, As extends Binding> {
   /**
@@ -72,7 +80,8 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
       readonly where?: { readonly [Child in NoInfer<Name> & ChildName<Of, All>]?: Where<All[Child]> } | undefined;
       /** Fields of the entity, such as `email`, and of the included children, such as `reviews.year`. Others are not read. */
       readonly select?: readonly CheckedField<All, Field>[] | undefined;
-    } & As['read'],
+    } & AsOf &
+      As['read'],
   ): One<
     As,
     | Stored<
@@ -165,7 +174,7 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
     As,
     Listed<Of>,
     [partition: PartitionKey<Of>],
-    Pick<RangeInput, 'from' | 'to'> & As['list']
+    Pick<RangeInput, 'from' | 'to'> & AsOf & As['list']
   >;
   /**
    * The entities that the rules on rows let the caller read, of all partitions. For an entity whose rules fix its partition key, or that

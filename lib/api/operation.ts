@@ -3,6 +3,7 @@ import { countRequest } from '../access/request-limits.ts';
 import { canReadWhole, isSteward, requireRole } from '../access/rule.ts';
 import { type Caller, isVisitor, toGrantee } from '../access/token.ts';
 import { hasCode, RowkeyError } from '../base/errors.ts';
+import { toUtc } from '../base/time.ts';
 import { pick, type Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { Deed, RequestLimit } from '../define/declaration/request-limit.ts';
@@ -183,9 +184,12 @@ async function openPast(engine: Engine, caller: Caller | undefined, at: string):
   const { past } = engine;
   if (caller) requireRole(caller, past?.roles ?? []);
   if (!past) throw new RowkeyError('not-found', 'The app keeps no backup, so nothing can be read as it was.');
-  if (Date.parse(at) > engine.now())
-    throw new RowkeyError('invalid-input', `"at" is in the future.`, { field: 'at', accepted: 'an instant up to now' });
-  return past.open(engine, at);
+  const instant = toUtc(at);
+  const accepted = 'an ISO instant up to now';
+  if (instant === undefined) throw new RowkeyError('invalid-input', '"at" is no instant.', { field: 'at', accepted });
+  if (Date.parse(instant) > engine.now())
+    throw new RowkeyError('invalid-input', '"at" is in the future.', { field: 'at', accepted });
+  return past.open(engine, instant);
 }
 
 /** Notes what a steward reads for the audit log, whether it is found or not. */

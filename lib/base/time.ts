@@ -39,3 +39,12 @@ export function abortIn(milliseconds: number): AbortSignal {
     ? AbortSignal.timeout(milliseconds)
     : AbortSignal.abort(new DOMException('The time is over.', 'TimeoutError'));
 }
+
+/** An ISO instant in UTC, with up to seven digits, as storage has. Undefined for another text. */
+export function toUtc(text: string): string | undefined {
+  const milliseconds = Date.parse(text);
+  if (Number.isNaN(milliseconds)) return undefined;
+  // A date has milliseconds, and two versions of a row may be closer.
+  const [, further = ''] = /\.\d{3}(\d{1,4})/.exec(text) ?? [];
+  return isoInstant(milliseconds).replace('Z', `${further}Z`);
+}

@@ -29,6 +29,7 @@ import {
 import { loadJson, nextOf, type Reply } from './transport.ts';
 
 interface GetOptions extends CallOptions {
+  readonly at?: string | undefined;
   readonly include?: readonly string[];
   readonly select?: readonly string[];
   readonly where?: Readonly<Record<string, Values | undefined>>;
@@ -63,15 +64,17 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
 
   async function get(
     key: Values,
-    { include = [], select, where = {}, signal }: GetOptions = {},
+    { include = [], select, where = {}, at, signal }: GetOptions = {},
     entity: EntityDescription,
   ) {
     const path = pathOf(entity, key);
     if (entity.series && !explains) return (await load(loadSeries())).get(calls, entity, key, { signal });
     const conditions = await Promise.all(include.map((child) => toConditions(core, where[child], `${child}.`)));
-    const included = include.length > 0 ? include.join(',') : undefined;
-    const query = toQuery([['include', included], ['select', select?.join(',')], ...conditions.flat()]);
-    if (included || explains) return toStored(path, await send({ method: 'GET', path: path + query, signal }));
+    const included = include.join(',') || undefined;
+    const query = toQuery([['at', at], ['include', included], ['select', select?.join(',')], ...conditions.flat()]);
+    // No write finds the ETag of the past under the path of its query.
+    if (at || included || explains)
+      return toStored(at ? path + query : path, await send({ method: 'GET', path: path + query, signal }));
     const own = isDirect
       ? await (await core.direct()).read(name, entity, { key, select, signal, spent: spent.get(path) })
       : undefined;
@@ -82,13 +85,12 @@ export function createEntityClient(core: Core, name: string, explains: boolean, 
   function toStored(path: string, { headers, text }: Reply): Stored<Values> {
     const etag = headers.get('etag');
     core.noteEtag(path, etag);
-    return { etag: etag ?? '', values: text === '' ? {} : JSON.parse(text) };
+    return { etag: etag ?? '', values: JSON.parse(text || '{}') };
   }
 
   /** The entity that was in the way of a write, with its groups of fields, if the caller may read it. */
   const readCurrent = (entity: EntityDescription, path: string, signal: AbortSignal | undefined) => {
-    const groups = Object.keys(entity.split).join(',');
-    const query = toQuery([['include', groups || undefined]]);
+    const query = toQuery([['include', Object.keys(entity.split).join(',') || undefined]]);
     return core.send({ method: 'GET', path: path + query, signal }).then(
       ({ headers, text }) => ({ etag: headers.get('etag') ?? '', values: JSON.parse(text) }),
       () => undefined,

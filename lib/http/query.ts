@@ -3,6 +3,7 @@ import { requireWholeReader } from '../access/rule.ts';
 import { isVisitor } from '../access/token.ts';
 import type { ListInput } from '../api/reads.ts';
 import { RowkeyError } from '../base/errors.ts';
+import { toUtc } from '../base/time.ts';
 import { type AskedComparison, reasonNotToFilter } from '../define/codec/query.ts';
 import { textToValue } from '../define/codec/validation.ts';
 import { OPERATORS } from '../define/declaration/comparison.ts';
@@ -76,15 +77,13 @@ export function readSelect(query: URLSearchParams): readonly string[] | undefine
 
 const Instant = z.iso.datetime({ offset: true });
 
-/** The instant of a parameter, in UTC and with up to seven digits, as storage has; undefined without it. Throws `invalid-input`. */
+/** The instant of a parameter, in UTC; undefined without it. Throws `invalid-input`. */
 export function readAt(query: URLSearchParams, name = 'at'): string | undefined {
   const text = query.get(name);
   if (text === null) return undefined;
   if (!Instant.safeParse(text).success)
     throw queryError(name, 'is no instant', 'an instant such as 2026-11-29T12:00:00Z');
-  // A date has milliseconds, and two versions of a row may be closer.
-  const [, further = ''] = /\.\d{3}(\d{1,4})/.exec(text) ?? [];
-  return new Date(text).toISOString().replace('Z', `${further}Z`);
+  return toUtc(text);
 }
 
 const DEFAULT_TOP = 100;

@@ -49,6 +49,17 @@ test('reads the output of the schema by the full key', () => {
   void (() => store.books.get({ country: 'NO', writerId: '1', year: '2026' }));
 });
 
+test('reads entities and ranges as of an instant', () => {
+  const at = '2026-11-29T12:00:00Z';
+  const read = () => store.writers.get({ country: 'NO', writerId: '1' }, { at, select: ['iban'] });
+  expectTypeOf<Values<typeof read>['iban']>().toEqualTypeOf<string | undefined>();
+  void (() => store.writers.range({ country: 'NO' }, { at }).page());
+  // @ts-expect-error an instant is a text
+  void (() => store.writers.get({ country: 'NO', writerId: '1' }, { at: new Date() }));
+  // @ts-expect-error an index is not in a backup
+  void (() => store.writers.by.iban({ iban: 'x' }, { at }));
+});
+
 test('includes children by name', () => {
   const read = () => store.writers.get({ country: 'NO', writerId: '1' }, { include: ['books'] });
   expectTypeOf<Values<typeof read>['books'][number]['year']>().toEqualTypeOf<number>();

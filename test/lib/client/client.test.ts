@@ -36,6 +36,19 @@ describe('paths', () => {
     ]);
   });
 
+  test('ask the API for the past, also of own rows, and keep no ETag of it', async () => {
+    const at = '2026-11-29T12:00:00Z';
+    const { client, sent } = clientOf([found('"old"'), json({ items: [] }), found('"new"')], { direct: ['employees'] });
+    expect(await client.employees.get(KEY, { at, select: ['email'] })).toMatchObject({ etag: '"old"' });
+    await client.employees.range({ department: 'Sales' }, { at }).page();
+    await client.employees.update(KEY, { lastName: 'C' });
+    expect(sent.map(({ url, headers }) => [url, headers['if-match']])).toEqual([
+      [`${ROOT}/employees/Sales/000123?at=2026-11-29T12%3A00%3A00Z&select=email`, undefined],
+      [`${ROOT}/employees/Sales?at=2026-11-29T12%3A00%3A00Z`, undefined],
+      [`${ROOT}/employees/Sales/000123`, undefined],
+    ]);
+  });
+
   test('escape the separator in a list of values', async () => {
     const { client, sent } = clientOf([json({ items: [] })]);
     const where = { lastName: { in: ['Lee, Ann', 'a\\b'] } };

@@ -133,3 +133,24 @@ test('lists what an entity was, from the state at the beginning to its delete', 
   const page = await operationsBackup.readVersions(app.engine, address, { from, to, top: 1 });
   expect(page.next).toBe(items[1]?.at);
 });
+
+test('the store reads as of an instant, and tells what is no instant', async () => {
+  const app = await openBackedUp();
+  const { store } = app;
+  await writeEmptySnapshot(app);
+  await store.people.create({ ...person, personId: '1' });
+  await sleep(5);
+  const at = new Date().toISOString();
+  await sleep(5);
+  await store.people.delete(keyOf('1'));
+  expect((await store.people.get(keyOf('1'), { at }))?.values.town).toBe('Bern');
+  const page = await store.people.range({ team: 'ops' }, { at, select: ['town'] }).page();
+  expect(page.items).toEqual([{ town: 'Bern' }]);
+  expect(await store.people.get(keyOf('1'), { at: '2020-01-01T00:00:00Z' })).toBeUndefined();
+  const later = new Date(Date.now() + 60_000).toISOString();
+  for (const wrong of ['yesterday', later])
+    await expect(store.people.get(keyOf('1'), { at: wrong })).rejects.toMatchObject({
+      code: 'invalid-input',
+      field: 'at',
+    });
+});
