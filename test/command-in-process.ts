@@ -9,6 +9,8 @@ const COMMANDS: Readonly<Record<string, (app: LocalApp) => Promise<Command>>> = 
   export: async (app) => (await import('../local/cli/export-command.ts')).createExportCommand(app),
   purge: async () => (await import('../local/cli/operator-commands.ts')).createPurgeCommand(),
   replay: async () => (await import('../local/cli/operator-commands.ts')).createReplayCommand(),
+  history: async () => (await import('../local/cli/undelete-command.ts')).createHistoryCommand(),
+  undelete: async () => (await import('../local/cli/undelete-command.ts')).createUndeleteCommand(),
   verify: async () => (await import('../local/cli/operator-commands.ts')).createVerifyCommand(),
   reindex: async () => (await import('../local/cli/operator-commands.ts')).createReindexCommand(),
 };

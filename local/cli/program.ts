@@ -29,6 +29,7 @@ import { createSecretCommand } from './secret-command.ts';
 import { createSmokeCommand } from './smoke-command.ts';
 import { createDevCommand } from './start-command.ts';
 import { createTokenCommand } from './token-command.ts';
+import { createHistoryCommand, createUndeleteCommand } from './undelete-command.ts';
 import { createWalkCommand } from './walk-command.ts';
 
 const MANIFEST = new URL('../../package.json', import.meta.url);
@@ -67,6 +68,8 @@ export function createProgram(): Command {
     .addCommand(createRekeyCommand().name('rekey'))
     .addCommand(createPurgeCommand().name('purge'))
     .addCommand(createReplayCommand().name('replay'))
+    .addCommand(createHistoryCommand().name('history'))
+    .addCommand(createUndeleteCommand().name('undelete'))
     .addCommand(createBackupCommand(backupOpener()).name('backup'))
     .addCommand(createRestoreCommand(restoreOpener()).name('restore'))
     .addCommand(

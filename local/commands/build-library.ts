@@ -34,7 +34,7 @@ const PAGES = [
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */
 const COMMANDS =
-  /npm run (?:-s )?(accounts|export|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|verify|walk)\b(?: --(?=[ `]))?/g;
+  /npm run (?:-s )?(accounts|export|history|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|undelete|verify|walk)\b(?: --(?=[ `]))?/g;
 /** The examples that this starts are not in the package. */
 const START = /npm start(?! -- --app)\b(?: --(?=[ `]))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;

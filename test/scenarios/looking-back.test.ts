@@ -313,3 +313,33 @@ describe('a history', () => {
     expect((await product.as('operator')('GET', list)).status).toBe(403);
   });
 });
+
+test('the commands list the versions of an entity, and have deleted ones back', { tags: ['slow'] }, async () => {
+  await create(employee('Commands', 1), employee('Commands', 2));
+  await hr('PATCH', path('Commands', 1), { body: { grade: 2 } });
+  const from = await pause();
+  for (const number of [1, 2]) await hr('DELETE', path('Commands', number));
+  await create(employee('Commands', 3, { email: 'e2@commands.example' }));
+  const span = ['--from', from, '--to', await pause()];
+  const listed = await product.run('history', 'employees', 'Commands', '000001');
+  expect(listed.code).toBe(0);
+  const time = '\\d{4}-\\d\\d-\\d\\dT[\\d:.]+Z\\n';
+  expect(listed.said).toMatch(
+    new RegExp(`  absent\\n${time}  department: "Commands"\\n[^]*${time}  grade: 2\\n${time}  deleted\\n$`),
+  );
+  expect(await product.run('undelete', 'employees', ...span, '--by', 'hr@contoso.com', '--dry-run')).toEqual({
+    code: 0,
+    said: 'employees Commands/000001\nemployees Commands/000002\n2 would be restored, 0 exist and stay as they are, 0 failed.\n',
+  });
+  expect((await hr('GET', path('Commands', 1))).status).toBe(404);
+  const done = await product.run('undelete', 'employees', ...span);
+  expect(done.code).toBe(1);
+  expect(done.said).toMatch(
+    /^employees Commands\/000002: "email" is taken: .*\n1 restored, 0 exist and stay as they are, 1 failed\.\n$/,
+  );
+  expect((await hr('GET', path('Commands', 1))).body.grade).toBe(2);
+  expect(await product.run('undelete', 'nothing', ...span)).toMatchObject({
+    code: 1,
+    said: expect.stringContaining('/api/operations/undelete/nothing returned 404'),
+  });
+});
