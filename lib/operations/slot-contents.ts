@@ -9,6 +9,7 @@ import { type Copied, copyRows, deleteRows, readLeft } from '../storage/copy-row
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered } from '../storage/fence.ts';
 import { createTable, listTables } from '../storage/provision.ts';
+import { BACKUP_CONTAINER } from '../storage/row-journal.ts';
 import { type Address, trySubmit } from '../storage/rows.ts';
 import { indexIn, type Layers } from '../storage/slot-row.ts';
 import { placeOf, slotIndex } from '../storage/slots.ts';
@@ -29,6 +30,8 @@ export interface CopyWork {
   readonly report: { rows: number; written: number; deleted: number; blobs: number };
   /** When the last copy was sent whose outcome is unknown. */
   unknownAt: number;
+  /** By how much the clock of an account is ahead of `performance.now()`, at least, by the name of the account: from the times of copies. */
+  readonly aheadMs: Map<string, number>;
 }
 
 /** Some slots of a move between two accounts. */
@@ -152,7 +155,8 @@ export async function copyTable(
   rows: Pick<Parameters<typeof copyRows>[0], 'table' | 'partition' | 'isMoved' | 'onRows'>,
 ): Promise<Copied> {
   const { table, partition, isMoved = (each) => each === partition } = rows;
-  const options = { from, to, mayWrite: work.mayWrite, isOwnRow: await ownRowsIn(work, table), ...rows };
+  const isOwnRow = await ownRowsIn(work, table);
+  const options = { from, to, mayWrite: work.mayWrite, isOwnRow, isOrdered: hasBackup(work), ...rows };
   const nothing: Copied = { rows: 0, written: 0, deleted: 0, unknown: 0, blocked: [], changed: new Set() };
   const copied = await copyRows(options).catch(async (error: unknown) => {
     if (!isTableGone(error)) throw error;
@@ -171,10 +175,16 @@ export async function copyTable(
     }
   });
   if (copied.unknown > 0) work.unknownAt = performance.now();
+  if (copied.aheadMs !== undefined)
+    work.aheadMs.set(to.name, Math.max(copied.aheadMs, work.aheadMs.get(to.name) ?? Number.NEGATIVE_INFINITY));
   work.report.written += copied.written;
   work.report.deleted += copied.deleted;
   return copied;
 }
+
+/** The app has a container for lines of the journal that wait. */
+export const hasBackup = ({ resources }: Pick<CopyWork, 'resources'>) =>
+  resources.containers.includes(BACKUP_CONTAINER);
 
 interface ToDelete {
   readonly account: Account;

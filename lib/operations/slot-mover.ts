@@ -5,6 +5,7 @@ import { MINUTE_MS } from '../base/time.ts';
 import { isTableGone } from '../storage/errors.ts';
 import { listRegistered, sealPartition } from '../storage/fence.ts';
 import { newMoveId } from '../storage/fence-rows.ts';
+import { timeOf } from '../storage/row-journal.ts';
 import { LEASE_MS } from '../storage/slot-map.ts';
 import {
   changeSlots,
@@ -12,6 +13,7 @@ import {
   newestLayers,
   numbersOf,
   type Phase,
+  readOwned,
   requireRoom,
   type SlotState,
   stateOf,
@@ -29,7 +31,7 @@ import {
   stateIn,
 } from './placement.ts';
 import type { AppResources } from './resources.ts';
-import { type CopyWork, copyLeg, copyTable, type Leg } from './slot-contents.ts';
+import { type CopyWork, copyLeg, copyTable, hasBackup, type Leg } from './slot-contents.ts';
 
 /**
  * Moves slots between the storage accounts of an app while it serves. docs/internals/moves.md explains the phases, and test/model/move.ts visits
@@ -138,6 +140,7 @@ export async function asMover(
     report,
     closed,
     unknownAt: Number.NEGATIVE_INFINITY,
+    aheadMs: new Map(),
     openedPerSwitch: timing.openedPerSwitch,
   };
   try {
@@ -182,18 +185,19 @@ export async function startMoves(mover: Mover, plans: readonly Plan[], isClosed:
     );
 }
 
-/** Changes slots in the row of an account. */
+/** Changes slots in the row of an account, and returns its new ETag. */
 async function change(
   { mayWrite }: Mover,
   account: Account,
   slots: readonly string[],
   next: (state: SlotState, readAt: number) => SlotState | undefined,
-): Promise<void> {
+): Promise<string> {
   const changed = await changeSlots(account, slots, (state, _, readAt) => {
     mayWrite();
     return next(state, readAt);
   });
   if (!changed) throw new RowkeyError('busy', `Something else has changed the slots of the account ${account.name}.`);
+  return changed;
 }
 
 /** The parts of moves whose slots the source still owns. */
@@ -317,7 +321,8 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
     await openAgain(mover, leg);
     return performance.now() - since;
   }
-  await change(mover, source, slots, ofMove(['draining', 'gone'], 'gone'));
+  const goneTag = await change(mover, source, slots, ofMove(['draining', 'gone'], 'gone'));
+  if (hasBackup(mover)) await passClock(mover, target, goneTag);
   await accept(mover, target, slots);
   const pause = performance.now() - since;
   report.slots += slots.length;
@@ -357,6 +362,17 @@ async function copyOpened(mover: Mover, leg: Leg, isLast: boolean): Promise<bool
     { concurrency: OPENED_CONCURRENCY },
   );
   return mover.unknownAt === before && !isBlocked;
+}
+
+/**
+ * Waits until the clock of the target has passed the last write at the source, so that what is written at the target is later: a backup orders the
+ * versions of a row by their times. A copy tells how far the clock is, else the last whole second.
+ */
+async function passClock({ aheadMs }: Mover, target: Account, etag: string): Promise<void> {
+  const end = Date.parse(timeOf(etag) ?? '') + 1;
+  const known = aheadMs.get(target.name);
+  const now = known === undefined ? (await readOwned(target))?.readAt : known + performance.now();
+  if (now !== undefined && now < end) await sleep(end - now);
 }
 
 /** The target owns the slots. Only after the source has let them go. */

@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import pMap from 'p-map';
 import { isOutcomeUnknown } from '../base/errors.ts';
 import { StorageConflict, storageCalls } from './errors.ts';
 import { FENCE_KEYS, isFenceRow, isLeftByFormerRelease } from './fence-rows.ts';
+import { timeOf } from './row-journal.ts';
 import { type Address, literal, type Properties, parseRows } from './row-query.ts';
 import {
   type Action,
@@ -22,6 +24,8 @@ interface StoredRow {
   readonly properties: Readonly<Record<string, unknown>>;
   /** Equal for equal rows. */
   readonly text: string;
+  /** That of the version, by the clock of the account. */
+  readonly time: string;
 }
 
 /** True for a row of the app, and false for one that another program wrote. */
@@ -35,6 +39,8 @@ interface CopyOptions {
   readonly partition?: string;
   readonly isMoved?: (partition: string) => boolean;
   readonly isOwnRow: IsOwnRow;
+  /** True if each row gets a later time at the target than it has at the source: a backup orders the versions of a row by their times. */
+  readonly isOrdered?: boolean;
   /** Called before each write. Throws if the caller may write no more. */
   readonly mayWrite: () => void;
   readonly onRows?: (rows: number) => void;
@@ -52,11 +58,15 @@ export interface Copied {
   readonly blocked: readonly Address[];
   /** The partitions with differences. */
   readonly changed: ReadonlySet<string>;
+  /** By how much the clock of the target is ahead of `performance.now()`, at least. Unknown if nothing was written. */
+  readonly aheadMs?: number | undefined;
 }
 
 interface Batch {
   readonly partition: string;
   readonly actions: Action[];
+  /** The greatest time that one of the rows has at the source. */
+  time: string;
 }
 
 const CONCURRENCY = 8;
@@ -68,15 +78,19 @@ const PAGE_SIZE = 1_000;
  * Rows of other programs stay as they are, in both accounts.
  */
 export async function copyRows(options: CopyOptions): Promise<Copied> {
-  const { from, to, table, mayWrite } = options;
-  const total = { rows: 0, written: 0, deleted: 0, unknown: 0, blocked: [] as Address[], changed: new Set<string>() };
+  const { from, to } = options;
+  const total = {
+    ...{ rows: 0, written: 0, deleted: 0, unknown: 0, blocked: [] as Address[], changed: new Set<string>() },
+    aheadMs: undefined as number | undefined,
+  };
   await pMap(
     toBatches(differences(readOwn(from, options), readStored(to, options), total, options)),
-    async ({ partition, actions }) => {
-      mayWrite();
+    async (batch) => {
+      const { partition, actions } = batch;
       total.changed.add(partition);
       try {
-        await submit(to, { table, partition, actions });
+        const aheadMs = await writeBatch(batch, options);
+        total.aheadMs = Math.max(aheadMs, total.aheadMs ?? Number.NEGATIVE_INFINITY);
       } catch (error) {
         // A transaction of an earlier comparison was executed late.
         if (!isOutcomeUnknown(error) && !(error instanceof StorageConflict)) throw error;
@@ -90,16 +104,33 @@ export async function copyRows(options: CopyOptions): Promise<Copied> {
   return total;
 }
 
+/** Writes the rows again if the clock of the target had not passed their times, once it has. Returns how far that clock is ahead. */
+async function writeBatch(
+  { partition, actions, time }: Batch,
+  { to, table, mayWrite, isOrdered = false }: CopyOptions,
+): Promise<number> {
+  for (;;) {
+    mayWrite();
+    const etags = await submit(to, { table, partition, actions });
+    const times = [...etags.values()].map((etag) => timeOf(etag) ?? '').sort();
+    const aheadMs = Date.parse(times.at(-1) ?? '') - performance.now();
+    if (!isOrdered || times.every((each) => each >= time)) return aheadMs || Number.NEGATIVE_INFINITY;
+    await sleep(Date.parse(time) - Date.parse(times[0] ?? '') + 1);
+  }
+}
+
 export interface Difference {
   readonly partition: string;
   readonly action: Action;
+  /** Of a row that is copied. */
+  readonly time?: string;
 }
 
 async function* differences(
   source: AsyncGenerator<StoredRow>,
   target: AsyncGenerator<StoredRow>,
   total: { rows: number; blocked: Address[] },
-  { table, isOwnRow, onRows }: Pick<CopyOptions, 'table' | 'isOwnRow' | 'onRows'>,
+  { table, isOwnRow, isOrdered = false, onRows }: Pick<CopyOptions, 'table' | 'isOwnRow' | 'isOrdered' | 'onRows'>,
 ): AsyncGenerator<Difference> {
   let [here, there] = await Promise.all([source.next(), target.next()]);
   while (!here.done || !there.done) {
@@ -111,9 +142,9 @@ async function* differences(
     const isForeign = !there.done && order >= 0 && !isOwnRow({ ...there.value, table });
     if (!here.done && order === 0 && isForeign)
       total.blocked.push({ table, partition: here.value.partition, row: here.value.row });
-    else if (!here.done && (order < 0 || (order === 0 && !there.done && here.value.text !== there.value.text))) {
-      const { partition, row, properties } = here.value;
-      yield { partition, action: { kind: 'upsert', row, properties } };
+    else if (!here.done && (order < 0 || (!there.done && order === 0 && isOther(here.value, there.value, isOrdered)))) {
+      const { partition, row, properties, time } = here.value;
+      yield { partition, action: { kind: 'upsert', row, properties }, time };
     } else if (!there.done && order > 0 && !isForeign)
       yield { partition: there.value.partition, action: { kind: 'delete', row: there.value.row } };
     if (order <= 0 && order >= 0) [here, there] = await Promise.all([source.next(), target.next()]);
@@ -127,6 +158,10 @@ type LimitsOf = (partition: string) => ReturnType<typeof transactionLimits>;
 
 const LIMITS = { mostActions: MAX_TRANSACTION_ACTIONS, mostBytes: MAX_TRANSACTION_BYTES };
 
+/** A mover that died may have copied a row too early. Rows that move back are those of before. */
+const isOther = (here: StoredRow, there: StoredRow, isOrdered: boolean) =>
+  here.text !== there.text || (isOrdered && there.time < here.time);
+
 /** Groups the changes of a partition into transactions. */
 export async function* toBatches(
   found: AsyncGenerator<Difference>,
@@ -134,7 +169,7 @@ export async function* toBatches(
 ): AsyncGenerator<Batch> {
   let batch: Batch | undefined;
   let bytes = 0;
-  for await (const { partition, action } of found) {
+  for await (const { partition, action, time = '' } of found) {
     const added = transactionBytes(partition, [action]);
     const { mostActions, mostBytes } = limitsOf(partition);
     const isFull = batch && (batch.actions.length === mostActions || bytes + added > mostBytes);
@@ -142,8 +177,9 @@ export async function* toBatches(
       yield batch;
       batch = undefined;
     }
-    if (!batch) [batch, bytes] = [{ partition, actions: [] }, 0];
+    if (!batch) [batch, bytes] = [{ partition, actions: [], time }, 0];
     batch.actions.push(action);
+    if (time > batch.time) batch.time = time;
     bytes += added;
   }
   if (batch) yield batch;
@@ -207,6 +243,12 @@ async function* readPages(account: Account, table: string, filter: string): Asyn
     .listEntities({ queryOptions: filter ? { filter } : {}, onResponse })
     .byPage({ maxPageSize: PAGE_SIZE });
   for await (const _ of storageCalls(pages, client.tableName))
-    for (const { partition, row, properties } of parseRows(body ?? ''))
-      yield { partition, row, properties, text: JSON.stringify([partition, row, properties]) };
+    for (const { partition, row, etag, properties } of parseRows(body ?? ''))
+      yield {
+        partition,
+        row,
+        properties,
+        time: timeOf(etag) ?? '',
+        text: JSON.stringify([partition, row, properties]),
+      };
 }

@@ -278,7 +278,7 @@ export async function changeSlots(
   account: Account,
   slots: readonly string[],
   change: (state: SlotState, slot: string, readAt: number) => Changed | Promise<Changed>,
-): Promise<boolean> {
+): Promise<string | undefined> {
   return changeOwned(account, async (owned) => {
     const characters = new Map<number, string[]>();
     const moves = new Map(owned.moves);
@@ -300,27 +300,29 @@ export async function changeSlots(
 }
 
 /** Gives an account these layers, unless it has them. `check` is called before each write, and throws if they may not be changed. */
-export function changeLayers(account: Account, layers: Layers, check: (owned: Owned) => void): Promise<boolean> {
-  return changeOwned(account, (owned) => {
+export async function changeLayers(account: Account, layers: Layers, check: (owned: Owned) => void): Promise<boolean> {
+  const etag = await changeOwned(account, (owned) => {
     if (owned.layers.version >= layers.version) return undefined;
     check(owned);
     return withLayers(owned, layers);
   });
+  return etag !== undefined;
 }
 
-/** Writes what `next` makes of the row of an account, unless it returns undefined. Returns false then. */
+/** Writes what `next` makes of the row of an account, unless it returns undefined. Returns the new ETag. */
 async function changeOwned(
   account: Account,
   next: (owned: Owned) => Owned | undefined | Promise<Owned | undefined>,
-): Promise<boolean> {
+): Promise<string | undefined> {
   for (let unknown = 0; ; ) {
     const owned = await readOwned(account);
     const changed = owned && (await next(owned));
-    if (!owned || !changed) return false;
+    if (!owned || !changed) return undefined;
     const entity = toEntity(account, changed);
     const write = account.table(SYSTEM_TABLE).updateEntity(entity, 'Replace', { etag: owned.etag });
     try {
-      if (await ofAccount(account, unlessRefused(['changed'], write, SYSTEM_TABLE))) return true;
+      const written = await ofAccount(account, unlessRefused(['changed'], write, SYSTEM_TABLE));
+      if (written) return written.etag;
     } catch (error) {
       unknown += 1;
       if (!isOutcomeUnknown(error) || unknown > MAX_UNKNOWN) throw error;
