@@ -61,6 +61,8 @@ interface Attempt {
   readonly receivedAt: number;
   /** The `Date` header of the response: whole seconds, rounded down. */
   readonly date: string | undefined;
+  /** The latest of all attempts of the work by `Date`, in milliseconds: each account has a clock of its own. 0 without any. */
+  readonly latestMs: number;
 }
 
 const attempts = new AsyncLocalStorage<{ last?: Attempt }>();
@@ -74,7 +76,9 @@ export const noteAttempt: PipelinePolicy = {
     const sentAt = performance.now();
     const response = await next(request);
     const account = new URL(request.url).origin;
-    noted.last = { account, sentAt, receivedAt: performance.now(), date: response.headers.get('date') };
+    const date = response.headers.get('date');
+    const latestMs = Math.max(noted.last?.latestMs ?? 0, Date.parse(date ?? '') || 0);
+    noted.last = { account, sentAt, receivedAt: performance.now(), date, latestMs };
     return response;
   },
 };
@@ -138,17 +142,14 @@ export async function journalSeen(
   await deferred(journal.append({ time, table, partition, rows }));
 }
 
-/** More than the clocks of the servers of storage differ, in milliseconds. */
-const CLOCKS_MS = 10_000;
-
-/** Adds that a row was absent when it was read at a time, in milliseconds. */
+/** Adds that a row was absent when it was read: from before the read on, so that it does not cover what is created after it. */
 export async function journalAbsent(
   journal: RowJournal | undefined,
   { table, partition, row }: Omit<Executed, 'actions'> & Pick<SeenRow, 'row'>,
-  readAt: number,
+  attempt: Attempt | undefined,
 ): Promise<void> {
-  const time = toTime(readAt - CLOCKS_MS);
-  if (!journal?.hasTable(table, partition) || time === undefined) return;
+  const time = journal && earliestTime(journal, attempt);
+  if (time === undefined || !journal?.hasTable(table, partition)) return;
   await deferred(journal.append({ time, table, partition, rows: [{ row, time, deleted: true }] }));
 }
 

@@ -12,7 +12,7 @@ import { type Entity, formerOf, withArchives } from '../../define/declaration/en
 import { rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { kindOf } from '../../storage/errors.ts';
-import { journalAbsent, journalSeen } from '../../storage/row-journal.ts';
+import { journalAbsent, journalSeen, withAttempt } from '../../storage/row-journal.ts';
 import { readRange } from '../../storage/rows.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
@@ -205,15 +205,16 @@ async function journalNamed({ storage }: Engine, table: string, items: readonly 
   if (!journal) return;
   for (const { partition, row: from } of items) {
     const further = rangeOfPrefix(from + FURTHER_ROW);
-    const found = await unlessTableMissing(readRange(storage, { table, partition, from, before: further.before }), {
-      rows: [],
-      more: false,
-    });
+    const { result: found, attempt } = await withAttempt(() =>
+      unlessTableMissing(readRange(storage, { table, partition, from, before: further.before }), {
+        rows: [],
+        more: false,
+      }),
+    );
     for (const row of found.rows)
       if (row.row === from || row.row.startsWith(from + FURTHER_ROW)) await journalSeen(journal, row);
-    const time = storage.clock.earliestTime();
-    if (time !== undefined && !found.rows.some(({ row }) => row === from))
-      await journalAbsent(journal, { table, partition, row: from }, time);
+    if (!found.rows.some(({ row }) => row === from))
+      await journalAbsent(journal, { table, partition, row: from }, attempt);
   }
 }
 

@@ -127,7 +127,7 @@ async function take(
   ]);
   const state = begun ?? begin(attempt?.date, engine.now());
   const run = createRun({ engine, backup, previous: previous.value, state, options });
-  run.noteDate(attempt?.date);
+  run.noteDate(attempt);
   const tables = [...names].filter((table) => table === SYSTEM_TABLE || isIn(table)).sort();
   await pMap(
     tables,
@@ -215,9 +215,8 @@ function createRun({ engine, backup, previous, state, options }: RunOptions) {
   const reusableIn = (table: string) =>
     new Map(previous?.tables[table]?.parts.flatMap((part) => (part.at >= oldest ? [[part.sha256, part]] : [])));
 
-  function noteDate(date: string | undefined): void {
-    const at = Date.parse(date ?? '');
-    if (at > lastDate) lastDate = at;
+  function noteDate(attempt: { readonly latestMs: number } | undefined): void {
+    if (attempt && attempt.latestMs > lastDate) lastDate = attempt.latestMs;
   }
 
   async function storePart(table: string, open: OpenPart, reusable: ReadonlyMap<string, Part>): Promise<Part> {
@@ -267,7 +266,7 @@ function createRun({ engine, backup, previous, state, options }: RunOptions) {
       const { result: page, attempt } = await withAttempt(() =>
         unlessTableMissing(scanTable(storage, { ...query, ...at }), { rows: [], more: false, resume: undefined }),
       );
-      noteDate(attempt?.date);
+      noteDate(attempt);
       for (const row of page.rows) {
         if (!isKept(row)) continue;
         open ??= { first: toKey(row), last: toKey(row), lines: [], length: 0, latest: '' };
