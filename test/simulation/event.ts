@@ -57,6 +57,10 @@ export type Event =
       readonly to: number;
       readonly diesAfterMs: number | undefined;
     }
+  /** The next snapshot of a backup. The processes that write it die at one of their requests, each, and end in between if they take long. */
+  | { readonly do: 'snapshot'; readonly diesAt: readonly number[]; readonly forMs: number }
+  /** The lines that wait for the account of a backup are brought there. */
+  | { readonly do: 'carry'; readonly diesAt: readonly number[] }
   | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap; readonly traps?: readonly Trap[] };
 
 /** The time after the first trap of a scene has closed. */

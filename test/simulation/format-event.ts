@@ -30,10 +30,17 @@ export function formatEvent({ nth, at, event }: Planned): string {
       const dies = event.diesAfterMs === undefined ? '' : `, and dies after ${Math.round(event.diesAfterMs)} ms`;
       return `${time} an operator works on accounts: ${event.work}, to account ${event.to + 1}${dies}`;
     }
+    case 'snapshot':
+      return `${time} a snapshot begins, in parts of ${event.forMs} ms${formatDeaths(event)}`;
+    case 'carry':
+      return `${time} waiting lines are carried to the backup${formatDeaths(event)}`;
     case 'verify':
       return `${time} an operator repairs ${event.of}${formatStops(event)}`;
   }
 }
+
+const formatDeaths = ({ diesAt }: { readonly diesAt: readonly number[] }) =>
+  diesAt.length > 0 ? `, whose processes die at the requests ${diesAt.join(', ')}` : '';
 
 function formatStops({ after, traps = [] }: Pick<Event & { do: 'write' }, 'after' | 'traps'>): string {
   const stops = [

@@ -12,6 +12,55 @@ const UNSEEN: Readonly<Record<string, string>> = {
     'a first delivery is at most 10 seconds old, and a hold is renewed after 10, so a function last looks at the clock 20 seconds after the request of the sender; a request arrives within 35 more, which is less than the 60',
 };
 
+/** The rules of a backup. */
+const BACKUP: readonly Mutant[] = [
+  {
+    without: 'With a backup, an entity is deleted without a read',
+    file: 'lib/engine/write/entity-write.ts',
+    edits: [['const before = isAny && engine.storage.journal ? undefined : unread', 'const before = unread']],
+  },
+  {
+    without: 'With a backup, the deletes of a transaction require no ETags',
+    file: 'lib/engine/write/eventual-transaction.ts',
+    edits: [['mark.isShared || engine.storage.journal !== undefined', 'mark.isShared']],
+  },
+  {
+    without: 'The time of a line counts for each of its rows',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [
+      [
+        'withoutReplaced([...of.versions, version])',
+        'withoutReplaced([...of.versions, { ...version, time: line.time }])',
+      ],
+    ],
+  },
+  {
+    without: 'A cut takes a snapshot that had begun, and not ended',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [['if (manifest.finishedAt <= at)', 'if (manifest.begunAt <= at)']],
+  },
+  {
+    without: 'A message is deleted before the journal has what was written',
+    file: 'lib/storage/messages.ts',
+    edits: [['  await settleAppends();\n', '']],
+  },
+  {
+    without: 'A queue function adds no line of what its intent names',
+    file: 'lib/engine/consume/consume.ts',
+    edits: [['    for (const { intent, items } of checked) await journalNamed(engine, intent.table, items);\n', '']],
+  },
+  {
+    without: 'A mover copies rows before the clock of the target has passed their times',
+    file: 'lib/operations/slot-contents.ts',
+    edits: [['isOrdered: hasBackup(work)', 'isOrdered: false']],
+  },
+  {
+    without: 'A mover hands slots over before the clock of the target has passed the last write',
+    file: 'lib/operations/slot-mover.ts',
+    edits: [['  if (hasBackup(mover)) await passClock(mover, target, goneTag);\n', '']],
+  },
+];
+
 export const MUTANTS: readonly Mutant[] = [
   {
     without: 'A write requires no fence while its partition is moved',
@@ -73,6 +122,7 @@ export const MUTANTS: readonly Mutant[] = [
       ],
     ],
   },
+  ...BACKUP,
   ...RULES.map((rule) => {
     const unseen = UNSEEN[rule.without];
     return unseen === undefined ? rule : { ...rule, unseen };

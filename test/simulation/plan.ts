@@ -37,9 +37,18 @@ export interface Plan {
   readonly user: string | undefined;
   /** How long a queue that nothing is in is not looked at. */
   readonly idlePollMs?: number;
+  /** Set if the model has a backup. */
+  readonly backup?: BackupPlan;
   /** True if somebody changes stored rows by hand at the end, one after another. */
   readonly isInjured: boolean;
   readonly events: readonly Planned[];
+}
+
+export interface BackupPlan {
+  /** By how much the clock of each account is ahead, that of the backup last. */
+  readonly clocksMs: readonly number[];
+  /** How many moments are restored. */
+  readonly cuts: number;
 }
 
 export const WRITES = 50;
@@ -86,7 +95,17 @@ const AHEAD_MS = [0, 0, -7_000, 4_000, 8_000, 300_000, -300_000];
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
+const BACKED_UP = 0.35;
+const CUTS = 6;
+/** By how much the clock of an account may be ahead. A move ends its pause only when the clocks have passed each other. */
+const CLOCKS_MS = [0, 0, -1_500, 1_500];
+const SNAPSHOTS = 4;
+/** The last request at which a snapshot may die. */
+const MOST_REQUESTS = 60;
+
 interface PlanOptions {
+  /** How many moments of each world with a backup are restored. */
+  readonly cuts?: number | undefined;
   /** The name of the model. One with rules is simulated only if it is named. */
   readonly name?: string | undefined;
   /** How much clients write. */
@@ -94,7 +113,40 @@ interface PlanOptions {
 }
 
 /** Returns what the seed determines. */
-export function planOf(seed: number, { name, writes = WRITES }: PlanOptions = {}): Plan {
+export function planOf(seed: number, { name, writes = WRITES, cuts = CUTS }: PlanOptions = {}): Plan {
+  const plan = planWithout(seed, { name, writes });
+  const chance = createChance(seed, 'backup');
+  return chance.isTrue(BACKED_UP) ? withBackup(plan, cuts, chance) : plan;
+}
+
+/** The same world with a backup. */
+function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
+  const clocksMs = Array.from({ length: plan.accounts + 1 }, () => chance.pick(CLOCKS_MS));
+  const last = plan.events.at(-1)?.at ?? BEGIN_MS;
+  const happen = (most: number, create: () => Event) =>
+    Array.from({ length: chance.below(most + 1) }, () => {
+      const near = chance.pick(plan.events).at + chance.between(-200, 200);
+      return { at: chance.isTrue(0.7) ? near : BEGIN_MS + chance.next() * (last - BEGIN_MS), event: create() };
+    });
+  const deaths = () => Array.from({ length: chance.pick([0, 0, 1, 2]) }, () => 1 + chance.below(MOST_REQUESTS));
+  const more = [
+    ...happen(SNAPSHOTS, () => ({ do: 'snapshot', diesAt: deaths(), forMs: chance.pick([200, 2_000, 60_000]) })),
+    ...happen(2, () => ({ do: 'carry', diesAt: deaths() })),
+    // The account of the backup is the last one.
+    ...happen(1, () => ({ do: 'away', account: plan.accounts, forMs: chance.pick(AWAY_MS) })),
+  ].map((one, index) => ({ nth: plan.events.length + 1 + index, ...one }));
+  return {
+    ...plan,
+    model: { ...plan.model, backup: { days: 35 } } as Model,
+    backup: { clocksMs, cuts },
+    events: [...plan.events, ...more].sort((one, other) => one.at - other.at || one.nth - other.nth),
+  };
+}
+
+function planWithout(
+  seed: number,
+  { name, writes }: { readonly name: string | undefined; readonly writes: number },
+): Plan {
   const isOnStage = name === undefined || name === STAGE;
   if (isOnStage && createChance(seed, 'drilled').isTrue(DRILLED)) return drilledOf(seed, writes);
   const chance = createChance(seed, 'plan');

@@ -11,9 +11,10 @@ import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import { engineCore, engineReconcile } from '../kit/engine.ts';
 import type { Internal } from '../kit/internal.ts';
-import { operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
-import { storageAccounts, storageKeys, storageTables } from '../kit/storage.ts';
+import { operationsBackup, operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
+import { type Storage, storageAccounts, storageJournal, storageKeys, storageTables } from '../kit/storage.ts';
 import { createAuditOracle } from './audit-oracle.ts';
+import { type Cuts, createBackupOracle } from './backup-oracle.ts';
 import { createCaller } from './caller.ts';
 import { CLIENTS, type Event, STEWARD_CLIENT } from './event.ts';
 import { createHistory } from './history.ts';
@@ -24,7 +25,7 @@ import { createRulesOracle } from './rules-oracle.ts';
 import { STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
-import { createNetwork, type Network, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
+import { BACKUP_ACCOUNT, createNetwork, type Network, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
 import { startTimerTriggers } from './world/timer-triggers.ts';
 import { createToken, KEYS } from './world/tokens.ts';
 import {
@@ -53,6 +54,8 @@ export interface Report {
   readonly steps: number;
   readonly virtualMs: number;
   readonly processorMs: number;
+  /** The moments that were restored, and how many changes have no line in the journal. */
+  readonly cuts: Pick<Cuts, 'cuts' | 'withoutLine'>;
   /** How often each operation ended so. */
   readonly outcomes: ReadonlyMap<string, number>;
   readonly situations: ReadonlyMap<string, number>;
@@ -72,6 +75,9 @@ const QUIET_POLL_MS = 10_000;
 /** The lease of a mover that has died lasts for less. */
 const RESUME_AFTER_MS = 60_000;
 const RESUMES = 5;
+/** Of a snapshot that is continued. */
+const MOST_ATTEMPTS = 40;
+const NEVER = new Promise<false>(() => undefined);
 /** What others wait for if no request closes a trap. */
 const TRAP_WITHIN_MS = 15_000;
 /** What a writer waits for if no operator comes. */
@@ -79,6 +85,8 @@ const MOVE_WITHIN_MS = 130_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
+/** Operators move rows, and change none. */
+const isWriter = ({ name }: VirtualProcess) => name.startsWith('p');
 const nameOf = (client: number) => `client${client}`;
 const openAccounts = (accounts: Network['direct']) => {
   const [only] = accounts;
@@ -108,8 +116,20 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   };
   const notice = (situation: string) => void count(situations, situation);
   const names = FIRST.slice(0, plan.accounts);
+  const backedUp = plan.backup && createBackupOracle(operationsBackup.tablesInBackup(model.list));
+  let cuts: Report['cuts'] = { cuts: 0, withoutLine: 0 };
   const network = createNetwork({
     accounts: names,
+    clocksMs: plan.backup?.clocksMs,
+    hasBackup: plan.backup !== undefined,
+    ...(backedUp && {
+      onExecuted: (by, request, response) =>
+        isWriter(by.process) ? backedUp.noteExecuted(by, request, response) : undefined,
+      onSent: (_, operation, request) => {
+        if (request.method === 'DELETE' && request.url.includes('/messages/'))
+          backedUp.rely(operation, 'the end of a message');
+      },
+    }),
     log,
     notice,
     canStop: (process) => running.some((one) => one.process === process && !process.isDead),
@@ -138,6 +158,66 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   const open = (process: VirtualProcess) => {
     return openAccounts(network.accountsFor(process));
   };
+
+  /** The engine of a process that works on the backup, or of the world itself. */
+  function openBackup(process: VirtualProcess | undefined) {
+    const account = network.backupFor(process);
+    if (!account) throw new Error('The world has no backup.');
+    const backup = storageAccounts.openStorage({ accounts: [account] });
+    const storage = { ...openAccounts(process ? network.accountsFor(process) : network.direct), backup };
+    return { engine: engineCore.createEngine(storage, { queueParts: model.queueParts }), storage, backup };
+  }
+
+  /** Lets processes work on the backup one after another until the work is done: some die. */
+  async function workOnBackup(
+    name: string,
+    diesAt: readonly number[],
+    work: (given: ReturnType<typeof openBackup>) => Promise<boolean>,
+  ): Promise<void> {
+    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+      const process = createProcess(`backup-${name}.${attempt}`);
+      const nth = diesAt[attempt];
+      const died = nth === undefined ? NEVER : network.killAt(process, nth).then(() => false);
+      const chance = createChance(seed, name, attempt);
+      const done = runIn(process, chance, () => work(openBackup(process))).catch((error: unknown) => {
+        log(`${elapsed().toFixed(3)} ${process.name}: ${error}`);
+        return false;
+      });
+      if (await Promise.race([done, died])) return notice(`backup: ${name.replace(/\d+$/, '')}`);
+      notice(`backup: ${name.replace(/\d+$/, '')} is continued`);
+      await wait(chance.between(10, 5_000));
+    }
+  }
+
+  const takeSnapshot = (name: string, { diesAt, forMs }: { diesAt: readonly number[]; forMs: number }) =>
+    workOnBackup(name, diesAt, async ({ engine }) => {
+      const options = { days: 35, until: Date.now() + forMs, saveEveryMs: 0 };
+      return (await operationsBackup.takeSnapshot(engine, model.list, options)).isComplete;
+    });
+
+  /** Restores some moments: any, and those at which something happened. */
+  async function restoreCuts(at: Storage, backup: Storage, most: number): Promise<Cuts | undefined> {
+    const chance = createChance(seed, 'cuts');
+    const manifests = await Array.fromAsync(operationsBackup.readManifests({ backup }));
+    const first = manifests.at(-1)?.finishedAt;
+    if (!backedUp || first === undefined) return undefined;
+    const now = Date.now();
+    const toTime = (ms: number) => storageJournal.toTime(ms) ?? '';
+    const times = [...backedUp.times(), first];
+    const choices = [
+      () => toTime(Date.parse(first) + chance.next() * (now - Date.parse(first))),
+      () => chance.pick(times),
+      () => toTime(Date.parse(chance.pick(times)) + chance.pick([-1, 1, 50, 1_000])),
+      () => chance.pick(manifests).finishedAt,
+      () => toTime(Date.parse(chance.pick(manifests).finishedAt) + chance.pick([-1, 1, -2_000, 2_000])),
+    ];
+    const moments: string[] = [toTime(now + HOUR_MS)];
+    while (moments.length < most) {
+      const moment = chance.pick(choices)();
+      moments.push(moment < first ? first : moment);
+    }
+    return backedUp.compare({ backup, storage: at }, moments, toTime(now + HOUR_MS));
+  }
 
   async function start(index: number): Promise<void> {
     generation += 1;
@@ -178,8 +258,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       const { authorization: _, ...shown } = headers;
       log(`${elapsed().toFixed(3)} c${index} @${id} ${method} ${path} ${JSON.stringify(shown)} ${String(sent ?? '')}`);
       await wait(1);
-      const { response, storageRequests } = await target.request(method, path, { headers, body: sent });
+      const { response, storageRequests, operation } = await target.request(method, path, { headers, body: sent });
       const { status = 200, headers: replied, body: content } = response;
+      if (status < 300) backedUp?.rely(operation, `the response to request ${id}, ${method} ${path}`);
       const received = new Headers(replied as Record<string, string>);
       const said = /desc="(\d+) transaction/.exec(received.get('server-timing') ?? '')?.[1];
       // What rules hide is not in the cost either.
@@ -306,8 +387,15 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         return;
       }
       case 'away':
-        network.away.set(names[event.account] ?? '', elapsed() + event.forMs);
+        network.away.set(names[event.account] ?? BACKUP_ACCOUNT, elapsed() + event.forMs);
         return;
+      case 'snapshot':
+        return takeSnapshot(`snapshot${nth}`, event);
+      case 'carry':
+        return workOnBackup(`carry${nth}`, event.diesAt, async ({ engine }) => {
+          if ((await operationsBackup.carryLines(engine)).carried > 0) notice('backup: lines that wait');
+          return true;
+        });
       case 'grow': {
         notice('account added');
         known = plan.accounts;
@@ -466,7 +554,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       await wait(3);
       return new Response(KEYS, { headers: { 'content-type': 'application/json' } });
     };
-    await storageTables.provision(openAccounts(network.direct), resources());
+    await storageTables.provision(
+      plan.backup ? openBackup(undefined).storage : openAccounts(network.direct),
+      resources(),
+    );
+    // A cut is of the time after the first snapshot.
+    if (plan.backup) await takeSnapshot('snapshot0', { diesAt: [], forMs: HOUR_MS });
     for (let index = 0; index < plan.processes; index += 1) await start(index);
     startTimerTriggers(() => running.filter(({ process }) => !process.isDead), createChance(seed, 'timers'));
     network.faults = plan.faults;
@@ -499,6 +592,13 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     const changes = { from: now - elapsed() - HOUR_MS, to: now + HOUR_MS, limit: Number.MAX_SAFE_INTEGER };
     const { items } = await operationsCheck.readChanges(engine, changes);
     problems.push(...unexplained, ...miscounted, ...violations, ...audit.check(items));
+    if (plan.backup) {
+      const { storage, backup } = openBackup(undefined);
+      const restored = await restoreCuts(storage, backup, plan.backup.cuts);
+      if (restored) cuts = restored;
+      for (let nth = 0; nth < cuts.withoutLine; nth += 1) notice('backup: change without a line');
+      problems.push(...(restored?.problems ?? []));
+    }
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
     if (problems.length === 0 && plan.isInjured) problems.push(...(await injure(reader)));
@@ -518,6 +618,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         storageRequests: network.requests,
         appRequests,
         steps: countSteps(),
+        cuts: { cuts: cuts.cuts, withoutLine: cuts.withoutLine },
         virtualMs: elapsed(),
         outcomes,
         situations,

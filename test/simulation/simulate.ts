@@ -23,6 +23,7 @@ interface Options {
   readonly seed?: number;
   readonly seeds?: readonly number[];
   readonly minutes?: number;
+  readonly cuts?: number;
   readonly without?: readonly number[];
   readonly replay?: { readonly seed: number; readonly events: readonly number[] };
   readonly shrinkMinutes: number;
@@ -41,6 +42,7 @@ const program = new Command()
   .option('--seed <number>', 'the seed of a world', toNumber)
   .option('--seeds <range>', 'the seeds of several worlds, such as 1-50 or 1-50,7', toSeeds)
   .option('--minutes <number>', 'simulate further seeds for so much processor time of each process', toNumber)
+  .option('--cuts <number>', 'simulate further seeds until so many moments of backups are restored', toNumber)
   .option('--without <events>', 'leave out these events, such as 3,17', toNumbers)
   .option('--replay <seed:events>', 'let only these events happen, such as 7:3,17', toReplay)
   .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
@@ -56,24 +58,27 @@ process.exit();
 async function simulate(options: Options): Promise<void> {
   const { seed, seeds, minutes, replay } = options;
   const first = seed ?? replay?.seed ?? seeds?.[0] ?? realSeed();
-  const all = seeds ?? (minutes === undefined ? [first] : undefined);
+  const all = seeds ?? (minutes === undefined && options.cuts === undefined ? [first] : undefined);
   if (options.jobs > 1 && (all === undefined || all.length > 1)) return divide(options, all, first);
   const folder = mkdtempSync(join(tmpdir(), 'rowkey-simulation-'));
   const keyFile = join(folder, 'keys.json');
   await storageKeys.rotateLocalKey(keyFile);
   const until = minutes === undefined ? Number.POSITIVE_INFINITY : processorTime() + minutes * 60_000;
-  const counted = { seeds: 0, requests: 0, events: 0, failed: 0 };
+  const counted = { seeds: 0, requests: 0, events: 0, failed: 0, backedUp: 0, cuts: 0, withoutLine: 0 };
   const seen = new Map(SITUATIONS.map((situation) => [situation, 0]));
   const since = realTime();
   for (let index = 0; processorTime() < until; index += 1) {
     const current = all ? all[index] : first + index;
-    if (current === undefined) break;
+    if (current === undefined || counted.cuts >= (options.cuts ?? Number.POSITIVE_INFINITY)) break;
     const plan = planOf(current, { name: options.model, writes: options.writes });
     const without = leftOut(plan, options);
     const report = await simulateSeed(plan, { keyFile, without, logFile: options.log });
     counted.seeds += 1;
     for (const [situation, times] of report.situations) seen.set(situation, (seen.get(situation) ?? 0) + times);
     counted.requests += report.storageRequests;
+    if (report.cuts.cuts > 0 && report.problems.length === 0) counted.backedUp += 1;
+    if (report.problems.length === 0) counted.cuts += report.cuts.cuts;
+    counted.withoutLine += report.cuts.withoutLine;
     counted.events += plan.events.length - without.size;
     console.log(formatReport(report, plan));
     if (report.problems.length === 0) continue;
@@ -86,6 +91,10 @@ async function simulate(options: Options): Promise<void> {
   console.log(
     `${counted.seeds} seeds, ${counted.failed} of them failed: ${counted.events} events and ${counted.requests} storage requests in ${took.toFixed(1)} minutes.`,
   );
+  if (counted.cuts > 0)
+    console.log(
+      `${counted.cuts} cuts of ${counted.backedUp} worlds equal the oracle, ${counted.withoutLine} changes without a line.`,
+    );
   console.log(`Situations: ${[...seen].map(([situation, times]) => `${situation} ${times}`).join(', ')}.`);
   const missed = SITUATIONS.filter((situation) => seen.get(situation) === 0);
   const isMissed = counted.seeds >= WITHIN_SEEDS && missed.length > 0;
@@ -100,7 +109,7 @@ function realSeed(): number {
 
 /** Lets several processes simulate a part of the seeds each. */
 async function divide(
-  { jobs, minutes, shrinkMinutes, model, writes }: Options,
+  { jobs, minutes, cuts, shrinkMinutes, model, writes }: Options,
   all: readonly number[] | undefined,
   first: number,
 ): Promise<void> {
@@ -112,6 +121,7 @@ async function divide(
   const ended = parts.map(async (part) => {
     const more = [
       ...(minutes === undefined ? [] : ['--minutes', String(minutes)]),
+      ...(cuts === undefined ? [] : ['--cuts', String(Math.ceil(cuts / parts.length))]),
       ...(model === undefined ? [] : ['--model', model]),
     ];
     const size = ['--jobs', '1', '--shrink-minutes', String(shrinkMinutes), '--writes', String(writes)];

@@ -18,6 +18,8 @@ export const SITUATIONS: readonly string[] = [
   'row changed by hand',
   'operator killed during move',
   'successor of an operator',
+  ...['backup: snapshot', 'backup: snapshot is continued', 'backup: carry', 'backup: lines that wait'],
+  'backup: change without a line',
   ...new Set(ACCOUNT_WORKS.map((work) => `operator: ${work}`)),
 ];
 

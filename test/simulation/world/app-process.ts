@@ -8,7 +8,7 @@ import {
 import { createRowkey, type FunctionsApp, registerFunctions } from '../../../lib/index.ts';
 import { decodePath, encodePath } from '../../../local/host/route.ts';
 import type { LinkedModel } from '../../kit/define.ts';
-import { createChance } from './chance.ts';
+import { type Chance, createChance } from './chance.ts';
 import type { Network } from './network.ts';
 import { startQueueTrigger } from './queue-trigger.ts';
 import { PROVIDER } from './tokens.ts';
@@ -56,6 +56,8 @@ interface Response {
   readonly response: HttpResponseInit;
   /** The requests to storage that were sent for it. */
   readonly storageRequests: number;
+  /** Names the operation in the requests to storage. */
+  readonly operation: Chance;
 }
 
 interface RequestParts {
@@ -71,7 +73,9 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
   const [only] = known;
   if (!only) throw new Error('An app has an account.');
   const storage = known.length === 1 ? only : { accounts: known };
-  const rowkey = createRowkey({ model, storage, auth: PROVIDER, keys: { file: keyFile }, operations: {} } as never);
+  const backup = network.backupFor(process);
+  const given = { model, storage, ...(backup && { backup }), auth: PROVIDER, keys: { file: keyFile }, operations: {} };
+  const rowkey = createRowkey(given as never);
   const { app, registered } = createRecordingApp();
   registerFunctions(app, rowkey);
   let count = 0;
@@ -121,7 +125,7 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
       const init = { method, url, params: { path: decoded }, headers: { ...headers, ...length }, ...sent };
       const invoked = invoke(registered.http, new HttpRequest(init as HttpRequestInit));
       const response = (await untilDeath(invoked.result)) as HttpResponseInit;
-      return { response, storageRequests: network.requestsOf(invoked.chance) };
+      return { response, storageRequests: network.requestsOf(invoked.chance), operation: invoked.chance };
     },
     async runTimer(name) {
       const timer = registered.timers.find((one) => one.name === name);

@@ -68,6 +68,18 @@ interface SetTrap extends Trap {
 
 interface NetworkOptions {
   readonly accounts: readonly string[];
+  /** By how much the clock of each account is ahead, in milliseconds. */
+  readonly clocksMs?: readonly number[] | undefined;
+  /** True if there is one more account, for the backup. */
+  readonly hasBackup?: boolean;
+  /** Called when storage has executed a request, and returns what gets the news that the process has the reply. */
+  readonly onExecuted?: (
+    by: { readonly process: VirtualProcess; readonly operation: Chance; readonly storageNow: number },
+    request: PipelineRequest,
+    response: PipelineResponse,
+  ) => { isLearnt: boolean } | undefined;
+  /** Called when a process sends a request. */
+  readonly onSent?: (process: VirtualProcess, operation: Chance, request: PipelineRequest) => void;
   /** Called with each line of the log of requests. */
   readonly log: (line: string) => void;
   /** Called with each situation that the network brings about. */
@@ -93,6 +105,10 @@ interface Account {
 export interface Network {
   /** The options of each account, for a process. */
   accountsFor(process: VirtualProcess): Account[];
+  /** The options of the account of the backup, for a process or for the world itself. */
+  backupFor(process: VirtualProcess | undefined): Account | undefined;
+  /** A process dies at one of its next requests. Resolves then. */
+  killAt(process: VirtualProcess, nth: number): Promise<void>;
   /** The options of each account for the world itself: without a network, so that nothing of its requests is logged or fails. */
   readonly direct: readonly Account[];
   /** How many messages a queue of an account has, and if one of them is visible. It costs no request. */
@@ -125,13 +141,23 @@ const OWNED = `system(PartitionKey='${baseValues.SYSTEM_PARTITIONS.slots}',RowKe
 /** After a mover that failed, a writer lets a slot stay where it is: what was copied of it stays too. */
 export const OPENED_AGAIN = 'slot opened by a writer';
 
-export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkOptions): Network {
-  const memories = accounts.map((account, index) => {
+/** The name of the account of a backup. */
+export const BACKUP_ACCOUNT = 'backup';
+
+export function createNetwork(options: NetworkOptions): Network {
+  const { accounts, clocksMs = [], hasBackup = false, log, notice, canStop, kill, onExecuted, onSent } = options;
+  const created = [...accounts, ...(hasBackup ? [BACKUP_ACCOUNT] : [])].map((account, index) => {
     const origins = { table: originOf(index, 1), queue: originOf(index, 2), blob: originOf(index, 3) };
-    return { account, memory: createMemoryStorage({ now: trueTime, account, origins }) };
+    const now = () => trueTime() + (clocksMs[index] ?? 0);
+    return { account, now, memory: createMemoryStorage({ now, account, origins }) };
   });
+  const memories = created.slice(0, accounts.length);
+  const ofBackup = created[accounts.length];
+  /** How many requests the processes have left that die at one. */
+  const dying = new Map<VirtualProcess, { left: number; readonly die: () => void }>();
   const state = { requests: 0 };
   const requestsOf = new WeakMap<Chance, number>();
+  const learn = new WeakMap<PipelineResponse, { isLearnt: boolean }>();
   /** Late requests, each of which arrives right after another one to the same table or queue. */
   const kept: Kept[] = [];
   let traps: SetTrap[] = [];
@@ -147,6 +173,17 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
       connectionString,
       httpClient,
     })),
+    backupFor: (process) =>
+      ofBackup && {
+        name: ofBackup.account,
+        connectionString: ofBackup.memory.connectionString,
+        httpClient: process
+          ? {
+              sendRequest: (request) => send(process, request, { ...ofBackup, httpClient: ofBackup.memory.httpClient }),
+            }
+          : ofBackup.memory.httpClient,
+      },
+    killAt: (process, nth) => new Promise((die) => void dying.set(process, { left: nth, die })),
     async look(account, queue) {
       const memory = memories.find((one) => one.account === account)?.memory;
       const ask = async (what: string) => {
@@ -166,23 +203,36 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
         traps = [...traps, { ...open(trap, table), isOf: () => true, close }];
       }),
     accountsFor: (process) =>
-      memories.map(({ account, memory: { connectionString, httpClient } }) => ({
+      memories.map(({ account, now, memory: { connectionString, httpClient } }) => ({
         name: account,
         connectionString,
-        httpClient: { sendRequest: (request) => send(process, request, { account, httpClient }) },
+        httpClient: { sendRequest: (request) => send(process, request, { account, now, httpClient }) },
       })),
   };
 
   function send(
     process: VirtualProcess,
     request: PipelineRequest,
-    { account, httpClient }: { readonly account: string; readonly httpClient: HttpClient },
+    {
+      account,
+      now,
+      httpClient,
+    }: { readonly account: string; readonly now: () => number; readonly httpClient: HttpClient },
   ): Promise<PipelineResponse> {
     // Work that waited for another process of the world, as for the keys of tokens, goes on although its own is dead.
     if (process.isDead) return new Promise(() => undefined);
     state.requests += 1;
     const id = state.requests;
     const chance = currentChance();
+    onSent?.(process, chance, request);
+    const end = dying.get(process);
+    if (end) end.left -= 1;
+    const diesAfter = end?.left === 0 && chance.isTrue(0.5);
+    if (end?.left === 0 && !diesAfter) {
+      process.isDead = true;
+      end.die();
+      return new Promise(() => undefined);
+    }
     requestsOf.set(chance, network.requestsOf(chance) + 1);
     const chosen = chooseFate(chance.next(), network.faults);
     const trap = closeTrap(process, chance, request);
@@ -206,8 +256,14 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
     const execute = async () => {
       const response = await httpClient.sendRequest(sent);
       say(`${response.status} ${response.headers.get('etag') ?? ''} ${response.bodyAsText ?? '(stream)'}`);
+      const executed = onExecuted?.({ process, operation: chance, storageNow: now() }, request, response);
+      if (executed) learn.set(response, executed);
       arriveBehind(placeOf(request), process);
       if (trap?.end === 'dies after') kill(process);
+      if (diesAfter && end) {
+        process.isDead = true;
+        end.die();
+      }
       if (trap?.end === 'pauses after') process.asleepUntil = elapsed() + trap.forMs;
       trap?.close();
       return response;
@@ -218,8 +274,11 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
       const inProcess = (run: () => void, afterMs: number) => {
         new VirtualTimer(run, afterMs, false, false);
       };
-      const abort = () =>
+      let isOver = false;
+      const abort = () => {
+        isOver = true;
         reject(Object.assign(new Error('The request was aborted.'), { name: 'AbortError', code: 'REQUEST_ABORTED' }));
+      };
       if (abortSignal?.aborted) return abort();
       abortSignal?.addEventListener('abort', abort);
       // As the HTTP client of the SDKs does.
@@ -231,8 +290,10 @@ export function createNetwork({ accounts, log, notice, canStop, kill }: NetworkO
               inProcess(() => {
                 abortSignal?.removeEventListener('abort', abort);
                 limit?.close();
-                if (typeof result === 'string') fail(result);
-                else resolve({ ...result, request });
+                if (typeof result === 'string') return fail(result);
+                const executed = learn.get(result);
+                if (executed && !isOver) executed.isLearnt = true;
+                resolve({ ...result, request });
               }, afterMs),
             );
       const reply = (status: number, code: string): PipelineResponse => ({
