@@ -26,8 +26,8 @@ export const put = (storage: Storage, partition: string, row: string, value: unk
   write(storage, partition, { kind: 'upsert', row, properties: { EntityType: 'thing', Value: value } });
 
 /** Two accounts of which the first has all slots and some partitions. */
-export async function storageToMove(partitions = 12, names = ['first', 'second']) {
-  const created = createAccounts(names);
+export async function storageToMove(partitions = 12, names = ['first', 'second'], clocksMs: readonly number[] = []) {
+  const created = createAccounts(names, clocksMs);
   const alone = created.open(1);
   await storageTables.provision(alone, RESOURCES);
   const keys = Array.from({ length: partitions }, (_, index) => `p${index}`);

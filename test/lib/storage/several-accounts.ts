@@ -20,9 +20,11 @@ export type Several = Storage & { readonly accounts: Internal['Accounts'] };
 type Fault = 'crash before' | 'crash after' | 'reply lost';
 export const FAULTS: readonly Fault[] = ['crash before', 'crash after', 'reply lost'];
 
-/** Accounts in memory, each of which can be stopped. */
-export function createAccounts(names = NAMES) {
-  const memories = names.map((account) => createMemoryStorage({ account }));
+/** Accounts in memory, each of which can be stopped. Their clocks may be ahead, by milliseconds. */
+export function createAccounts(names = NAMES, clocksMs: readonly number[] = []) {
+  const memories = names.map((account, index) =>
+    createMemoryStorage({ account, now: () => Date.now() + (clocksMs[index] ?? 0) }),
+  );
   const requests: { readonly account: string; readonly method: string; readonly url: string }[] = [];
   const stopped = new Set<string>();
 
