@@ -1,10 +1,24 @@
+import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
+import type { Values } from '../../base/values.ts';
+import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import type { Finding } from '../../define/declaration/finding.ts';
-import { isSibling, projectionsOf } from '../../define/places/index-entries.ts';
+import type { IndexEntry } from '../../define/declaration/projection.ts';
+import { addressIfAny, indexEntriesOf, remoteIndexesOf, remoteIndexOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
+import { readJoinedRow } from '../../engine/read/entity-rows.ts';
+import { ANY_ROWS } from '../../engine/read/page-length.ts';
+import { confirmedRow, settleEntries } from '../../engine/reconcile/reconcile.ts';
+import { toBatches } from '../../storage/copy-rows.ts';
+import { readUnmarked } from '../../storage/row-marks.ts';
+import { type Properties, type Row, scanTable, submit, transactionLimits } from '../../storage/rows.ts';
+import { compareKeys } from '../../storage/scan-accounts.ts';
+import { accountsOf, type Storage } from '../../storage/storage.ts';
 import { ownRowsOf } from '../resources.ts';
+import { surviveRow } from '../survive-row.ts';
 import { canVerify, type VerifyOptions, verifyPage } from '../verify.ts';
+import { whyInvalid } from '../why-invalid.ts';
 
 /** Builds what follows from the entities of a restore, which is in no backup, and checks all of it. Nobody else writes meanwhile. */
 
@@ -20,59 +34,160 @@ interface BuildOptions {
 
 const PAGE_SIZE = 200;
 const CONCURRENCY = 4;
+/** A repair may show what another one has to repair. */
+const PASSES = 4;
+const WRITE_CONCURRENCY = 32;
 
-/** Builds the indexes, totals and lists in tables of their own, and repairs what a check finds without dropping values. */
+/** Builds the indexes, totals and lists in tables of their own. */
 export async function buildDerived(engine: Engine, options: BuildOptions): Promise<void> {
-  await pMap(
-    checkedOf(options),
-    async (entity) => {
-      // Totals grow with their contributions, so they are built before anything is compared with them.
-      const builds = options.only ? remoteNames(entity) : Object.keys(entity.totals);
-      for (const only of builds) await walk(engine, entity, options, { repair: true, only });
-      if (!options.only) await walk(engine, entity, options, { repair: 'safe' });
-    },
-    { concurrency: CONCURRENCY },
-  );
+  // One after another, because each is written with as many requests as an account takes.
+  for (const entity of withArchives(checkedOf(options))) await writeEntries(engine, entity, options);
 }
 
-/** Returns what does not agree. */
-export async function checkRestored(engine: Engine, options: BuildOptions): Promise<readonly Finding[]> {
-  const found = await pMap(checkedOf(options), (entity) => walk(engine, entity, options, { repair: false }), {
-    concurrency: CONCURRENCY,
+/**
+ * Writes the entries of all entities, many at a time. A check repairs one after another, with several requests for each. It finds what this has left
+ * out: entities that are not valid, and tables in which another program has rows, of which none is replaced.
+ */
+async function writeEntries(engine: Engine, entity: Entity, { signal, onChecked }: BuildOptions): Promise<void> {
+  const projections = remoteIndexesOf(entity);
+  const tables = [...new Set(projections.map(({ at }) => at.table))];
+  const shared = await pMap(tables, async (table) => ((await isShared(engine.storage, table)) ? [table] : []));
+  const isLeft = ({ table }: IndexEntry) => shared.flat().includes(table);
+  if (projections.length === 0 || entity.period) return;
+  for (let after: Row | undefined; ; ) {
+    signal?.throwIfAborted();
+    const { rows, more } = await scanTable(engine.storage, {
+      table: entity.table,
+      after,
+      limit: PAGE_SIZE,
+      bound: ANY_ROWS,
+    });
+    const found = await pMap(rows, (row) => readValid(engine, entity, row), { concurrency: WRITE_CONCURRENCY });
+    const entities = found.flatMap((each) => each ?? []);
+    await submitCopies(
+      engine.storage,
+      entities.flatMap((each) => copiesOf(entity, each.values).filter((copy) => !isLeft(copy.entry))),
+      signal,
+    );
+    await pMap(
+      entities,
+      async ({ address, values }) => {
+        const indexEntries = indexEntriesOf(entity, values).filter(
+          (entry) => !isLeft(entry) && isMerged(entity, entry),
+        );
+        if (indexEntries.length > 0) await settleEntries(engine, entity, address, { indexEntries, isRepair: false });
+      },
+      { concurrency: WRITE_CONCURRENCY },
+    );
+    onChecked?.(entity.name, rows.length);
+    after = rows.at(-1);
+    if (!more || !after) return;
+  }
+}
+
+async function isShared(storage: Storage, table: string): Promise<boolean> {
+  for (const account of accountsOf(storage)) {
+    let from: string | undefined;
+    do {
+      const page = await readUnmarked(account, table, { limit: 1, from });
+      if (page.rows.length > 0) return true;
+      from = page.next;
+    } while (from !== undefined);
+  }
+  return false;
+}
+
+/** The values of an entity that nothing is wrong with, and that no operation has closed. */
+async function readValid(engine: Engine, entity: Entity, scanned: Row) {
+  const { table, partition, row, properties } = scanned;
+  if (properties.EntityType !== entity.name || properties.SourceRow !== undefined) return undefined;
+  const address = { table, partition, row };
+  const read = async () => {
+    const fields = Object.keys(entity.columns);
+    const joined = entity.furtherRows ? await readJoinedRow(engine, entity, address, { fields }) : scanned;
+    const snapshot = toSnapshot(entity, joined);
+    if (!joined || snapshot.state !== 'live' || snapshot.system.MovingFrom || snapshot.system.Leaving) return undefined;
+    const { values } = snapshot;
+    const isHere = entity.series || isDeepStrictEqual(addressIfAny(entity, values), address);
+    return isHere && whyInvalid(entity, joined, values) === undefined ? { address, values } : undefined;
+  };
+  return surviveRow(read, () => undefined);
+}
+
+const isMerged = (entity: Entity, entry: IndexEntry) => remoteIndexOf(entity, entry)?.merge !== undefined;
+
+interface Copy {
+  readonly entry: IndexEntry;
+  readonly properties: Properties;
+}
+
+/** The rows of indexes that are copies of one entity each. */
+function copiesOf(entity: Entity, values: Values): Copy[] {
+  return indexEntriesOf(entity, values).flatMap((entry) => {
+    const index = remoteIndexOf(entity, entry);
+    const properties = index?.properties?.(values);
+    if (!index || index.merge || !properties) return [];
+    return [{ entry, properties: index.settle === 'claim' ? confirmedRow(entity, values, entry) : properties }];
   });
-  return found.flat();
+}
+
+async function submitCopies(storage: Storage, copies: readonly Copy[], signal: AbortSignal | undefined): Promise<void> {
+  for (const [table, some] of Map.groupBy(copies, ({ entry }) => entry.table)) {
+    // Of two entities with one value, the check finds one.
+    const byKey = new Map(some.map((copy) => [JSON.stringify([copy.entry.partition, copy.entry.row]), copy]));
+    const sorted = [...byKey.values()].sort((one, other) => compareKeys(one.entry, other.entry));
+    async function* upserts() {
+      for (const { entry, properties } of sorted)
+        yield { partition: entry.partition, action: { kind: 'upsert', row: entry.row, properties } as const };
+    }
+    await pMap(
+      toBatches(upserts(), (partition) => transactionLimits(storage, partition)),
+      async ({ partition, actions }) => {
+        signal?.throwIfAborted();
+        await submit(storage, { table, partition, actions, isRepeatable: true });
+      },
+      { concurrency: WRITE_CONCURRENCY },
+    );
+  }
+}
+
+/**
+ * Returns what does not agree. Repairs what can be repaired without dropping values, until a pass over everything has found nothing to repair.
+ * Of one entity, nothing is repaired: its copies of others may be the last ones.
+ */
+export async function checkRestored(engine: Engine, options: BuildOptions): Promise<readonly Finding[]> {
+  for (let pass = 1; ; pass += 1) {
+    const repair = options.only || pass === PASSES ? false : 'safe';
+    const found = await pMap(checkedOf(options), (entity) => walk(engine, entity, options, repair), {
+      concurrency: CONCURRENCY,
+    });
+    if (!found.flat().some(({ repaired }) => repaired)) return found.flat();
+  }
 }
 
 function checkedOf({ entities, only }: BuildOptions): readonly Entity[] {
   return (only ? [only] : entities).filter(canVerify);
 }
 
-function remoteNames(entity: Entity): readonly string[] {
-  const projected = withArchives([entity])
-    .flatMap(projectionsOf)
-    .filter((projection) => !isSibling(projection));
-  return [...new Set([...Object.keys(entity.totals), ...projected.map(({ name }) => name)])];
-}
-
 async function walk(
   engine: Engine,
   entity: Entity,
   { entities, signal, onChecked }: BuildOptions,
-  check: Pick<VerifyOptions, 'repair' | 'only'>,
+  repair: VerifyOptions['repair'],
 ): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   let position: VerifyOptions['position'];
   do {
     signal?.throwIfAborted();
     const page = await verifyPage(engine, entity, {
-      ...check,
+      repair,
       position,
       top: PAGE_SIZE,
       patience: 0,
       maxTransactions: Number.POSITIVE_INFINITY,
       isOwnRow: ownRowsOf(entities),
     });
-    found.push(...page.findings.filter(({ repaired }) => !repaired));
+    found.push(...page.findings);
     onChecked?.(entity.name, page.checked);
     position = page.next;
   } while (position);

@@ -119,26 +119,14 @@ export const restoreBackup = inPattern(
       ...build,
       onChecked: (name: string, rows: number) => onProgress?.({ doing: 'checking', name, rows }),
     };
-    if (begun.Phase === 'done')
-      return {
-        ...report,
-        wasDone: true,
-        settled: NOTHING,
-        erased: NOBODY,
-        findings: await checkRestored(engine, check),
-      };
+    if (begun.Phase === 'done') return { ...report, wasDone: true, settled: NOTHING, erased: NOBODY, findings: [] };
     await writeMark(storage, { ...begun, Phase: 'copied' });
     onProgress?.({ doing: 'settling', name: '', rows: 0 });
     await guardModel(engine, entities, undefined);
     const settled = await settleRestored(engine, { source, at, entities, signal });
     await buildDerived(engine, build);
     const erased = await eraseAgain(engine, options);
-    let findings = await checkRestored(engine, check);
-    if (findings.length > 0) {
-      // An entity that was erased may have been one of those that others refer to.
-      await buildDerived(engine, build);
-      findings = await checkRestored(engine, check);
-    }
+    const findings = await checkRestored(engine, check);
     await writeMark(storage, { ...begun, Phase: 'done' });
     return { ...report, wasDone: false, settled, erased, findings };
   },

@@ -20,7 +20,7 @@ import {
 } from '../../../fixtures/model.ts';
 import { engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
 import { featureFiles, featureSeries } from '../../../kit/features.ts';
-import { storageRows } from '../../../kit/storage.ts';
+import { storageRows, storageTables } from '../../../kit/storage.ts';
 import { somebody } from '../../../world.ts';
 
 const LONG = 'x'.repeat(400_000);
@@ -260,4 +260,64 @@ test('restores one entity with its archive and its indexes, or one partition', {
   expect(Object.keys(of('employees')).filter((key) => !(key in restored))).toEqual([]);
   expect(Object.keys(restored).filter((key) => key.startsWith('employeesbyemail'))).toHaveLength(3);
   await expect(app.restore(await app.openTarget(), at, { entity: 'nothing' })).rejects.toThrow('"nothing" not found');
+});
+
+test('builds the indexes of many entities with a few requests for each', async () => {
+  const app = await openBackedUp(model);
+  const ids = Array.from({ length: 60 }, (_, index) => `C${String(index).padStart(3, '0')}`);
+  const all = ids.map((customerId) => ({
+    city: 'Porto',
+    customerId,
+    companyName: customerId,
+    contactName: 'Rita Lobo',
+  }));
+  await engineWrite.writeBatch(
+    app.engine,
+    customers,
+    all.map((create) => ({ create })),
+  );
+  await app.settle();
+  await app.snapshot();
+  const before = await dump(app.storage);
+  const target = await app.openTarget({ accounts: 1, prefix: '' });
+  const [memory] = target.memories;
+  let phase = 'copying';
+  const counts: Record<string, number> = {};
+  if (memory)
+    memory.intercept = (request, send) => {
+      if (isWrite(request)) counts[phase] = (counts[phase] ?? 0) + 1;
+      return send();
+    };
+  const report = await app.restore(target, app.cut(), {
+    onProgress: ({ doing }) => {
+      phase = doing;
+    },
+  });
+  expect(report.findings).toEqual([]);
+  expect(await dump(target.storage)).toEqual(before);
+  // Of one index, each is alone in its partition; those of the others are together in one, and in four.
+  expect(counts.settling).toBeLessThan(60 + 1 + 4 + model.list.length + 10);
+  expect(counts.checking).toBe(1);
+});
+
+test('replaces no row of another program at the key of an index row', async () => {
+  const app = await openBackedUp(model);
+  for (const [customerId, contactName] of [
+    ['RITA', 'Rita Lobo'],
+    ['EVA', 'Eva Neves'],
+  ])
+    await engineWrite.createEntity(app.engine, customers, { city: 'Porto', customerId, companyName: 'C', contactName });
+  await app.settle();
+  await app.snapshot();
+  const target = await app.openTarget({ accounts: 1, prefix: '' });
+  await storageTables.provision(target.storage, { tables: ['customersbylastname'], queues: [], containers: [] });
+  const [table, partition, row] = ['customersbylastname', 'Porto', 'Lobo_RITA'];
+  const other = { kind: 'insert', row, properties: { Name: 'of another program' } } as const;
+  await storageRows.submit(target.storage, { table, partition, actions: [other] });
+  const { findings } = await app.restore(target, app.cut());
+  expect(findings.map((found) => [found.kind, found.table, found.row])).toEqual([['conflict', table, row]]);
+  const found = await storageRows.readRow(target.storage, { table, partition, row });
+  expect(found?.properties).toEqual({ Name: 'of another program' });
+  const eva = await storageRows.readRow(target.storage, { table, partition, row: 'Neves_EVA' });
+  expect(eva?.properties.customerId).toBe('EVA');
 });
