@@ -9,7 +9,7 @@ import { Finding } from '../kit/define.ts';
 import { RULES } from '../model/rules.ts';
 import { PROMISES } from '../mutation/promises.ts';
 
-const pages = globSync(['*.md', 'docs/*.md', 'docs/{internals,reference}/*.md']);
+const pages = globSync(['*.md', 'docs/*.md', 'docs/{internals,recipes,reference}/*.md']);
 
 /** Returns the anchors that GitHub gives the headings of a page. */
 function anchorsOf(page: string): string[] {
@@ -58,7 +58,7 @@ describe.each(pages)('%s', (page) => {
 test('docs/README.md leads to every page', () => {
   const index = readFileSync('docs/README.md', 'utf8');
   expect(
-    globSync('{*,internals/*,reference/*}.md', { cwd: 'docs' }).filter(
+    globSync('{*,internals/*,recipes/*,reference/*}.md', { cwd: 'docs' }).filter(
       (page) => page !== 'README.md' && !index.includes(`](${page})`),
     ),
   ).toEqual([]);
