@@ -51,6 +51,7 @@ test('everybody reads what is published, the newest first, and authors their dra
     ['2', '1'],
   );
   expect(await Array.fromAsync(ann.posts.range({ authorId: 'ann' }))).toHaveLength(3);
+  expect(await visitor.posts.get({ authorId: 'ann', postId: '3' })).toBeUndefined();
   await expect(
     store
       .as(user('bob'))
