@@ -25,11 +25,11 @@ const PAGES = [
     'typed-client',
     'use-as-a-package',
   ],
-  ...['users', 'workflows'],
+  ...['troubleshooting', 'users', 'workflows'],
   ...['audit', 'change-the-api', 'commands', 'configuration', 'http', 'infrastructure', 'model', 'options'].map(
     (page) => `reference/${page}`,
   ),
-  ...['problems', 'routes', 'telemetry'].map((page) => `reference/${page}`),
+  ...['messages', 'problems', 'routes', 'telemetry'].map((page) => `reference/${page}`),
   ...['consistency', 'local-host', 'moves', 'rekey', 'security'].map((page) => `internals/${page}`),
 ].map((page) => `docs/${page}.md`);
 /** npm scripts that are also commands of the package. */

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { run } from '../cli/command.ts';
 import { createProgram } from '../cli/program.ts';
 import { formatCommands } from '../reference/commands-page.ts';
+import { formatMessages } from '../reference/messages-page.ts';
 import { formatOptions } from '../reference/options-page.ts';
 import { formatRoutes } from '../reference/routes-page.ts';
 
@@ -11,6 +12,7 @@ import { formatRoutes } from '../reference/routes-page.ts';
 export const REFERENCE: Readonly<Record<string, () => string>> = {
   'docs/reference/options.md': formatOptions,
   'docs/reference/routes.md': formatRoutes,
+  'docs/reference/messages.md': formatMessages,
   'docs/reference/commands.md': () => formatCommands(createProgram()),
 };
 
