@@ -8,6 +8,7 @@ import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
 import { RULES } from '../model/rules.ts';
 import { PROMISES } from '../mutation/promises.ts';
+import { countWords, sumWords } from '../words.ts';
 
 const pages = globSync(['*.md', 'docs/*.md', 'docs/{internals,recipes,reference}/*.md']);
 
@@ -62,6 +63,15 @@ test('docs/README.md leads to every page', () => {
       (page) => page !== 'README.md' && !index.includes(`](${page})`),
     ),
   ).toEqual([]);
+});
+
+test('the pages that users read have at most 45,000 words: cut where you add', () => {
+  expect(sumWords(countWords('users'))).toBeLessThanOrEqual(45_000);
+});
+
+test('every page of the reference is counted as written by hand or from the code', () => {
+  const counted = [...countWords('reference'), ...countWords('generated')].map(({ page }) => page);
+  expect(counted.toSorted()).toEqual(globSync('docs/reference/*.md').toSorted());
 });
 
 test('docs/reference/problems.md describes the codes', () => {
