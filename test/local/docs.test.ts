@@ -38,7 +38,9 @@ describe.each(pages)('%s', (page) => {
 
   test('names npm scripts and source files that exist', () => {
     const text = readFileSync(page, 'utf8');
-    const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'));
+    // Those of a clone, and those of an app that `npm create rowkey` makes.
+    const manifests = ['package.json', ...globSync('local/create/template/*/package.json')];
+    const scripts = Object.assign({}, ...manifests.map((file) => JSON.parse(readFileSync(file, 'utf8')).scripts));
     const named = [...text.matchAll(/npm run (?:-s )?([a-z][\w:-]*)/g)].map(([, script = '']) => script);
     expect(named.filter((script) => !Object.hasOwn(scripts, script))).toEqual([]);
     const sources = /(?<![\w/.])(?:lib|local|test|infra)\/[\w/.-]+\.(?:ts|mjs|json|bicep|bicepparam)\b/g;

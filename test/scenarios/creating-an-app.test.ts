@@ -1,5 +1,5 @@
 import { execFile, spawn } from 'node:child_process';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -115,6 +115,25 @@ test.each(PAGE_NAMES)('the commands of the app %s succeed as it is created', { t
   expect((await npm(page, 'run check')).stdout).toContain('Nothing is wrong: 2 entities');
   expect((await npm(page, 'run infra -- --check')).stdout).toContain('infra is up to date.');
   expect((await npm(page, 'run package')).stdout).toMatch(/out has \d+ files/);
+});
+
+test('the app becomes that of the tutorial, whose commands succeed', { tags }, async ({ skip }) => {
+  const files = [
+    ...(await readFile(join(ROOT, 'docs', 'tutorial.md'), 'utf8')).matchAll(/^```(?:ts|html)\n(.*?)^```$/gms),
+  ];
+  if (files.length === 0) skip('The tutorial has no files.');
+  const app = join(folder, 'tutorial');
+  await cp(join(folder, 'plain'), app, { recursive: true });
+  for (const name of ['session.ts', 'style.css']) await rm(join(app, 'page', name));
+  const names = ['model.ts', 'operations.ts', 'model.test.ts', 'page/index.html', 'page/page.ts'];
+  expect(files).toHaveLength(names.length);
+  for (const [index, name] of names.entries()) await writeFile(join(app, name), files[index]?.[1] ?? '');
+  await npm('tutorial', 'run types');
+  expect((await npm('tutorial', 'test')).stdout).toMatch(/^ +Tests +1 passed \(1\)$/m);
+  expect((await npm('tutorial', 'run check')).stdout).toContain('Nothing is wrong');
+  await npm('tutorial', 'run infra');
+  await npm('tutorial', 'run build');
+  expect(await readdir(join(app, 'page', 'dist'))).toContain('index.html');
 });
 
 /** Opens a page in a session of its own, and signs in as this user. */
