@@ -11,6 +11,7 @@ const LEFT = [
   'examples/groups/console',
   'examples/groups/page',
   'examples/shop/console',
+  'examples/tool-library/page',
   'test/infra/compiles',
   'test/lib/define/compiler-errors',
   'test/local/commands/help',
