@@ -53,7 +53,9 @@ async function signUp(email: string, at = origin): Promise<Page> {
 
 const toolsOf = (page: Page) => page.locator('li span').allTextContents();
 const takePicture = async (page: Page, name: string) => {
-  if (process.env.PICTURES) await page.screenshot({ path: `${process.env.PICTURES}/${name}.png` });
+  if (!process.env.PICTURES) return;
+  const clip = { x: 0, y: 0, width: PHONE.width, height: 460 };
+  await page.screenshot({ path: `${process.env.PICTURES}/${name}.png`, clip });
 };
 
 test('a neighbour joins by a link and borrows a tool, and the owner sees it', async () => {

@@ -137,8 +137,8 @@ function formatPart({ heading, about, file, of }: Part): string {
   const source = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8');
   const rows = of
     .flatMap((name) => readOptions(source, name))
-    .map(({ name, isOptional, meaning }) => `| \`${name}\` | ${isOptional ? '' : 'required'} | ${meaning} |`);
-  return `## ${heading}\n\n${about}\n\n| Option | | Meaning |\n|---|---|---|\n${rows.join('\n')}\n`;
+    .map(({ name, isOptional, meaning }) => `| \`${name}\` | ${isOptional ? '' : '**Required.** '}${meaning} |`);
+  return `## ${heading}\n\n${about}\n\n| Option | Meaning |\n|---|---|\n${rows.join('\n')}\n`;
 }
 
 /** Reads the members of an interface, or of the schema `optionsOf({ … })`, with their doc comments. */
