@@ -14,7 +14,17 @@ const COMMAND_LINE = ['cli-progress', 'commander', 'croner', 'csv-parse', 'moder
 const TOOLS = ['azurite', 'fast-check', 'rolldown'];
 /** The pages for an author of an app. The others are about this repository: its tests, its template, its measurements. */
 const PAGES = [
-  ...['access', 'accounts', 'browsers', 'change-the-model', 'console', 'declare-an-entity', 'deploy', 'grants'],
+  ...[
+    'access',
+    'accounts',
+    'browsers',
+    'change-the-model',
+    'console',
+    'declare-an-entity',
+    'deploy',
+    'files',
+    'grants',
+  ],
   ...[
     'import-export',
     'limits',
