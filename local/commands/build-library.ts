@@ -17,6 +17,7 @@ const PAGES = [
   ...[
     'access',
     'accounts',
+    'backup',
     'browsers',
     'change-the-model',
     'console',
@@ -31,11 +32,16 @@ const PAGES = [
     'local',
     'operating',
     'other-languages',
+    'read-and-write',
     'testing',
     'typed-client',
     'use-as-a-package',
   ],
   ...['troubleshooting', 'users', 'workflows'],
+  ...['approvals', 'bookings', 'counters', 'direct-reads', 'imports', 'invitations', 'membership', 'prefix-search'].map(
+    (page) => `recipes/${page}`,
+  ),
+  ...['publishing', 'tenants'].map((page) => `recipes/${page}`),
   ...['audit', 'change-the-api', 'commands', 'configuration', 'http', 'infrastructure', 'model', 'options'].map(
     (page) => `reference/${page}`,
   ),
