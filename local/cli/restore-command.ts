@@ -70,7 +70,7 @@ function toInstant(text: string): string {
 const MAX_LINES = 20;
 
 /** What was restored, what is left, and what a restore leaves out. */
-export function describeRestore(report: RestoreReport): string[] {
+function describeRestore(report: RestoreReport): string[] {
   const { at, snapshot, tables, blobs, settled, erased, blocked, findings, wasDone } = report;
   if (wasDone) return [`An earlier run has restored everything to ${at}. Nothing was changed.`];
   const { tombstones, finished, undone, rekeyed } = settled;

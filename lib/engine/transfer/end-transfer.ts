@@ -15,7 +15,7 @@ import { openDestination, readDestination, readSnapshot, transferEntity } from '
  * a later entity with its key, so such an operation is not begun again.
  */
 
-export const RESTORED = 'The app was restored from a backup before the operation ended. Request it again.';
+const RESTORED = 'The app was restored from a backup before the operation ended. Request it again.';
 
 interface EndOptions {
   /**
