@@ -151,7 +151,7 @@ var rules = [
   {
     name: 'backup-old'
     title: 'The last snapshot of the backup is older than 26 hours'
-    description: 'The backup has no new snapshot. Everything can still be restored, and takes longer. See docs/operating.md.'
+    description: 'The backup has no new snapshot. Everything can still be restored, and takes longer. See docs/backup.md.'
     severity: 2
     every: 'PT1H'
     window: 'PT2H'

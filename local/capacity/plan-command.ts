@@ -16,6 +16,7 @@ interface Options {
   readonly writeCpu: number;
   readonly utilization: number;
   readonly memory: number;
+  readonly backup: number;
   readonly prices?: string;
 }
 
@@ -33,6 +34,12 @@ export function createPlanCommand(say: (plan: string) => void): Command {
     .option('--write-cpu <milliseconds>', 'CPU of a write', toNumber, 10)
     .option('--utilization <part>', 'the part of a CPU to plan for', toNumber, 0.6)
     .addOption(new Option('--memory <gigabytes>', 'memory of an instance: 0.5, 2 or 4').argParser(toMemory).default(2))
+    .option(
+      '--backup <days>',
+      'days for which a backup is kept; default: those of the model, or none',
+      toNumber,
+      deployedApp.model.backup?.days ?? 0,
+    )
     .option('--prices <file>', 'targets and prices in the form of local/capacity/published.yaml')
     .action(async (options) => say(await plan(options)));
   for (const { name } of entities) command.option(`--${name} <number>`, `how many ${name} are stored`, toNumber);

@@ -1,5 +1,6 @@
 import { Cron } from 'croner';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { ROWS_OF_PART } from '../../lib/operations/backup/snapshot.ts';
 import { TIMERS } from '../../lib/register-functions.ts';
 import { costOfEntity } from './entity-cost.ts';
 import type { Published } from './published.ts';
@@ -25,6 +26,8 @@ interface Assumptions {
   readonly utilization: number;
   /** Gigabytes of an instance, which decide its part of a core. */
   readonly memory: number;
+  /** Days for which a backup is kept. 0 for none. */
+  readonly backup?: number;
 }
 
 interface Limit {
@@ -73,9 +76,15 @@ const SMALL_ROW_BYTES = 300;
 const AUDIT_BYTES = 400;
 /** Changes that arrive while an append is under way share the next one, which takes about 10 ms. */
 const APPENDS_OF_INSTANCE = 100;
-const TIMER_RUNS = countTimerRuns();
+const TIMER_RUNS = countTimerRuns(false);
+const BACKED_UP_RUNS = countTimerRuns(true);
+/** Size of what the journal of a backup says of a transaction besides the values. */
+const JOURNAL_BYTES = 200;
+const SNAPSHOTS = MONTH_S / DAY_S;
+const SCAN_ROWS = 1_000;
 
 export function planCapacity(loads: readonly Load[], assumed: Assumptions, { targets, prices }: Published): Plan {
+  const timerRuns = (assumed.backup ?? 0) > 0 ? BACKED_UP_RUNS : TIMER_RUNS;
   const costed = loads.map((load) => ({ load, cost: costOfEntity(load.entity) }));
   const sum = (of: (one: (typeof costed)[number]) => number) => costed.reduce((total, one) => total + of(one), 0);
   const reads = sum(({ load }) => load.reads);
@@ -128,8 +137,8 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
   const busy = [reads + writes, queued]
     .map((rate) => busyInstances({ rate, instances, seconds: targets.billedSeconds.value }))
     .reduce((total, part) => total + part);
-  const gigabyteSeconds = (busy * MONTH_S + TIMER_RUNS * targets.billedSeconds.value) * assumed.memory;
-  const executions = (reads + writes + queued) * MONTH_S + TIMER_RUNS;
+  const gigabyteSeconds = (busy * MONTH_S + timerRuns * targets.billedSeconds.value) * assumed.memory;
+  const executions = (reads + writes + queued) * MONTH_S + timerRuns;
   return {
     loads: costed.map(({ load, cost }) => ({ load, read: cost.read, write: cost.tables + cost.queues })),
     requests,
@@ -139,8 +148,8 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
     instances,
     busy,
     timers: {
-      runs: TIMER_RUNS,
-      amount: TIMER_RUNS * targets.billedSeconds.value * assumed.memory * prices.gigabyteSecond.value,
+      runs: timerRuns,
+      amount: timerRuns * targets.billedSeconds.value * assumed.memory * prices.gigabyteSecond.value,
     },
     spreads,
     limits: limits.filter(({ used }) => used > 0).sort((one, other) => other.used / other.limit - one.used / one.limit),
@@ -153,8 +162,9 @@ export function planCapacity(loads: readonly Load[], assumed: Assumptions, { tar
         what: `${format(auditGigabytes)} GB of audit log, more each month`,
         amount: auditGigabytes * prices.blobGigabyte.value,
       },
+      ...costsOfBackup(costed, { assumed, prices, appends: requests.blobs }),
       {
-        what: `memory of the instances while they work, and of ${format(TIMER_RUNS)} runs of timers`,
+        what: `memory of the instances while they work, and of ${format(timerRuns)} runs of timers`,
         amount: gigabyteSeconds * prices.gigabyteSecond.value,
       },
       { what: `${format(executions)} executions`, amount: (executions / 1e6) * prices.executions.value },
@@ -184,12 +194,60 @@ function busyInstances({
   return instances * -Math.expm1((-rate / instances) * seconds);
 }
 
-/** The runs in a month of the timers that every app has. Each runs on an instance of its own, because every function scales alone. */
-function countTimerRuns(): number {
+interface Costed {
+  readonly load: Load;
+  readonly cost: ReturnType<typeof costOfEntity>;
+}
+
+/**
+ * A backup has the rows in the tables of entities. Each write changes a part of a snapshot at random, so few parts are as they were if the writes of
+ * a day are more than the parts. All sizes are without compression.
+ */
+function costsOfBackup(
+  costed: readonly Costed[],
+  { assumed, prices, appends }: Pick<Published, 'prices'> & { readonly assumed: Assumptions; readonly appends: number },
+): Plan['costs'] {
+  const { backup: days = 0, bytes } = assumed;
+  if (days === 0) return [];
+  const sizes = costed.map(({ load, cost: { rows } }) => {
+    const own = rows.filter(({ table }) => table === load.entity.table);
+    const rowsOfOne = own.reduce((sum, row) => sum + row.rows, 0);
+    const bytesOfOne = own.reduce(
+      (sum, row) => sum + row.rows * (row.isWhole ? bytes : Math.min(bytes, SMALL_ROW_BYTES)),
+      0,
+    );
+    const parts = (load.count * rowsOfOne) / ROWS_OF_PART;
+    const changed = -Math.expm1((-load.writes * DAY_S) / parts);
+    return {
+      rows: load.count * rowsOfOne,
+      journal: load.writes * DAY_S * days * (bytesOfOne + JOURNAL_BYTES),
+      // A part is kept for twice the retention.
+      kept: load.count * bytesOfOne * (1 + changed * 2 * days),
+      written: parts * changed * SNAPSHOTS,
+    };
+  });
+  const sum = (of: (one: (typeof sizes)[number]) => number) => sizes.reduce((total, one) => total + of(one), 0);
+  const gigabytes = sum(({ journal, kept }) => journal + kept) / GIGABYTE;
+  const scans = (sum(({ rows }) => rows) / SCAN_ROWS) * SNAPSHOTS;
+  return [
+    { what: 'appends to the journal of the backup', amount: (appends * MONTH_S * prices.blobWrites.value) / 10_000 },
+    {
+      what: `${format(SNAPSHOTS)} snapshots: ${format(scans)} reads, ${format(sum(({ written }) => written))} parts written`,
+      amount: (scans * prices.tableRequests.value + sum(({ written }) => written) * prices.blobWrites.value) / 10_000,
+    },
+    {
+      what: `at most ${format(gigabytes)} GB of backup, before compression`,
+      amount: gigabytes * prices.blobGigabyte.value,
+    },
+  ];
+}
+
+/** The runs of the app's timers in a month. Each runs on an instance of its own, because every function scales alone. */
+function countTimerRuns(isBackedUp: boolean): number {
   const [from, until] = [new Date('2025-12-31T23:59:59Z'), new Date('2026-01-02T00:00:00Z')];
   let runs = 0;
   for (const { schedule, isUsed } of Object.values(TIMERS)) {
-    if (isUsed) continue;
+    if (isUsed && !isBackedUp) continue;
     const cron = new Cron(schedule, { timezone: 'UTC' });
     for (let run = cron.nextRun(from); run && run < until; run = cron.nextRun(run)) runs += 1;
   }

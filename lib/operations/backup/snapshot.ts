@@ -72,7 +72,7 @@ export interface SnapshotReport {
 const PAGE_SIZE = 1_000;
 const CONCURRENCY = 4;
 /** One part in so many rows, on average. */
-const ROWS_OF_PART = 1_024;
+export const ROWS_OF_PART = 1_024;
 const MAX_PART_ROWS = 5_000;
 /** In characters. */
 const MAX_PART_LENGTH = 8 * 1_048_576;

@@ -53,6 +53,27 @@ test('counts the calls and the partitions of each table', () => {
   expect(costOfEntity(small)).toMatchObject({ tables: 1, queues: 0, rows: [{ partitions: 256 }] });
 });
 
+test('a backup costs its journal, a scan each day, and the parts that have changed', () => {
+  const load = { entity: small, count: 1_024_000, reads: 0, writes: 0 };
+  const costsOf = (backup: number, writes: number) =>
+    planCapacity([{ ...load, writes }], { ...assumed, backup }, published).costs;
+  const ofBackup = (backup: number, writes: number) =>
+    costsOf(backup, writes).filter(({ what }) => /backup|snapshots/.test(what));
+  const { tableRequests, blobWrites, blobGigabyte } = published.prices;
+  expect(ofBackup(0, 1)).toEqual([]);
+  expect(costsOf(0, 1)).toEqual(planCapacity([{ ...load, writes: 1 }], assumed, published).costs);
+  // Nothing changes: 1,024 reads a day, and 1.024 GB once.
+  const [journal, scans, kept] = ofBackup(35, 0).map(({ amount }) => amount);
+  expect(journal).toBe(0);
+  expect(scans).toBeCloseTo((1_024 * (365 / 12) * tableRequests.value) / 10_000, 10);
+  expect(kept).toBeCloseTo(1.024 * blobGigabyte.value, 10);
+  // 86,400 writes a day change all of the 1,000 parts, which are kept for 70 days; 1,200 bytes for each in the journal.
+  const [appends, changed, all] = ofBackup(35, 1).map(({ amount }) => amount);
+  expect(appends).toBeCloseTo((2_628_000 * blobWrites.value) / 10_000, 10);
+  expect((changed ?? 0) - (scans ?? 0)).toBeCloseTo((1_000 * (365 / 12) * blobWrites.value) / 10_000, 10);
+  expect(all).toBeCloseTo((1.024 * 71 + 0.0864 * 35 * 1.2) * blobGigabyte.value, 8);
+});
+
 test('names the limit that is met first', () => {
   const load = { entity, count: 1e6, reads: 100, writes: 500 };
   const plan = planCapacity([load], assumed, published);
