@@ -21,8 +21,10 @@ export interface ConsoleHarness {
 }
 
 /** The app with the console and a browser, for a whole test file. No page may write to the console of the browser. */
-export async function useConsole(url: string, { app }: { readonly app?: LocalApp } = {}): Promise<ConsoleHarness> {
-  const product = useProduct(url, app ? { app } : {});
+export async function useConsole(
+  url: string,
+  { app, product = useProduct(url, app ? { app } : {}) }: { readonly app?: LocalApp; readonly product?: Product } = {},
+): Promise<ConsoleHarness> {
   const browser = await useBrowser();
   const complaints: string[] = [];
   beforeEach(() => {

@@ -55,6 +55,10 @@ export const ModelDescription = z.object({
   steward: z.string().optional().describe('The role that reads all rows'),
   blocksUsers: z.literal(true).optional().describe('Set if operators may block a user'),
   erasesUsers: z.literal(true).optional().describe('Set if the data of a user can be erased'),
+  backup: z
+    .object({ days: z.int().describe('The retention'), roles: z.array(z.string()).describe('They read the past') })
+    .optional()
+    .describe('Set if the app has a backup'),
   entities: z.record(z.string(), EntityDescription),
   operations: z.record(z.string(), OperationDescription).optional().describe('What the app does beside its entities'),
 });

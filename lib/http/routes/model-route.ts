@@ -36,7 +36,7 @@ export function modelRoute(model: LinkedModel): Route {
 }
 
 export function describeModel(model: LinkedModel): ModelDescription {
-  const { list, operations, roles, operatorRole, steward, blocksUsers } = model;
+  const { list, operations, roles, operatorRole, steward, blocksUsers, backup } = model;
   const archived = new Map(list.flatMap((entity) => (entity.archive ? [[entity.archive, entity.name]] : [])));
   const entities = withArchives(list).map((entity) => {
     const archiveOf = archived.get(entity);
@@ -51,6 +51,7 @@ export function describeModel(model: LinkedModel): ModelDescription {
     ...(steward === undefined ? {} : { steward }),
     ...(blocksUsers ? { blocksUsers } : {}),
     ...(userRowsOf(list).length > 0 ? { erasesUsers: true } : {}),
+    ...(backup ? { backup: { days: backup.days, roles: [...(backup.roles ?? [operatorRole])] } } : {}),
     entities: Object.fromEntries(entities),
     ...(Object.keys(described).length > 0 ? { operations: described } : {}),
   };

@@ -15,6 +15,8 @@ export type Stored = StoredAs<Values>;
 interface ListOptions extends CallOptions {
   readonly from?: string | undefined;
   readonly to?: string | undefined;
+  /** Reads the rows of a partition as they were at this instant. */
+  readonly at?: string | undefined;
   readonly prefix?: string | undefined;
   readonly select?: readonly string[] | undefined;
   /** By field: a value, or comparisons such as `{ ge: 3, lt: 9 }`. */
@@ -31,7 +33,11 @@ interface FileClient {
 export interface EntityClient {
   get(
     key: Values,
-    options?: CallOptions & { readonly include?: readonly string[]; readonly select?: readonly string[] },
+    options?: CallOptions & {
+      readonly include?: readonly string[];
+      readonly select?: readonly string[];
+      readonly at?: string | undefined;
+    },
   ): Promise<(Stored & { readonly counts?: readonly number[] }) | undefined>;
   create(values: Values, options?: CreateOptions): Promise<Stored>;
   update(key: Values, patch: Values, options?: WriteOptions): Promise<Stored>;

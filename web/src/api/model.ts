@@ -24,6 +24,7 @@ export interface Model {
   readonly steward?: string | undefined;
   readonly blocksUsers: boolean;
   readonly erasesUsers: boolean;
+  readonly backup?: ModelDescription['backup'];
   readonly entities: ReadonlyMap<string, Entity>;
 }
 
@@ -87,6 +88,11 @@ export function canListOwn(entity: Entity, caller: Roles): boolean {
 
 export function isOperator({ operatorRole }: Model, { roles }: Roles): boolean {
   return roles.includes(operatorRole);
+}
+
+/** True for a caller who may read what was stored at an instant. */
+export function readsPast({ backup }: Model, caller: Roles): boolean {
+  return backup !== undefined && shares(backup.roles, caller);
 }
 
 /** True for a caller who may read whole tables. */

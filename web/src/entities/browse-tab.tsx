@@ -1,8 +1,9 @@
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { formatCosts } from '../api/cost.ts';
-import { type Entity, keyPath, may } from '../api/model.ts';
+import { type Entity, keyPath, may, readsPast } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { type Address, navigate, toAddress } from '../app/router.ts';
+import { AsOf } from '../rows/as-of.tsx';
 import { arrangeColumns, sayConstants } from '../rows/row-columns.ts';
 import { plural } from '../ui/format.ts';
 import { ErrorNotice, Notice } from '../ui/notice.tsx';
@@ -74,6 +75,13 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         query={query}
         onRead={(next) => navigate(addressOf(entity, ways, next))}
       />
+      {way.kind === 'partition' && readPage && readsPast(model, user) && (
+        <AsOf
+          key={query.at}
+          at={query.at}
+          onChoose={(at) => navigate(toListAddress(entity.name, { ...query, by: way.id, at }))}
+        />
+      )}
       <ReadError entity={entity} error={rows.error} />
       {readPage && !(rows.error !== undefined && count === 0) && (
         <p class="summary" role="status" aria-busy={rows.isLoading}>

@@ -6,6 +6,8 @@ export interface ListQuery {
   readonly given: Readonly<Record<string, string>>;
   readonly from: string;
   readonly to: string;
+  /** The instant as of which a partition is read; empty for now. */
+  readonly at: string;
   readonly filters: readonly Filter[];
   /** Texts of the address that are no filters. */
   readonly unknownFilters: readonly string[];
@@ -32,6 +34,7 @@ export function parseListQuery(query: URLSearchParams): ListQuery {
     given: Object.fromEntries(given.map(([name, value]) => [name.slice(GIVEN.length), value])),
     from: query.get('from') ?? '',
     to: query.get('to') ?? '',
+    at: query.get('at') ?? '',
     filters: filters.flatMap(([, filter]) => filter ?? []),
     unknownFilters: filters.flatMap(([text, filter]) => (filter ? [] : [text])),
     columns: query.get('columns')?.split(',').filter(Boolean) ?? [],
@@ -45,12 +48,13 @@ function parseFilter(text: string): Filter | undefined {
   return field && isKnown ? { field, operator: operator as Operator, value: value ?? '' } : undefined;
 }
 
-export function toListAddress(entity: string, { by, given, from, to, filters, columns }: ListQuery): string {
+export function toListAddress(entity: string, { by, given, from, to, at, filters, columns }: ListQuery): string {
   const base = toAddress(['entities', entity, 'rows'], {
     by,
     ...Object.fromEntries(Object.entries(given).map(([field, value]) => [GIVEN + field, value])),
     from,
     to,
+    at,
     columns: columns.join(','),
   });
   const where = filters.map(({ field, operator, value }) => ['where', `${field} ${operator} ${value}`] as const);

@@ -17,7 +17,7 @@ export interface PageRequest {
 
 /** Reads a page of what the query asks for. Undefined if a required value is missing. */
 export function createPageReader(api: Api, entity: Entity, way: Way, query: ListQuery) {
-  const { given, from, to, filters, columns } = query;
+  const { given, from, to, at, filters, columns } = query;
   const read = findRead(way, given);
   if (!read || way.kind === 'key') return undefined;
   const values = Object.fromEntries(read.fields.map((field) => [field, given[field]]));
@@ -32,7 +32,7 @@ export function createPageReader(api: Api, entity: Entity, way: Way, query: List
     if (way.kind === 'scan') return scan(api, entity, { ...page, select, where });
     const client = api.entity(entity.name);
     if (way.kind === 'mine') return client.mine(options).page(page);
-    if (way.kind === 'partition') return client.range(values, options).page(page);
+    if (way.kind === 'partition') return client.range(values, { ...options, at: at || undefined }).page(page);
     const index = client.by[way.id];
     if (!index) throw new Error(`No index "${way.id}".`);
     if (read.fields.length < way.fields.length) return index.range(values, options).page(page);

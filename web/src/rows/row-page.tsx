@@ -12,6 +12,7 @@ import {
   keyPath,
   labelOf,
   may,
+  readsPast,
   type Values,
 } from '../api/model.ts';
 import { useApp, useEntity } from '../app/context.ts';
@@ -37,6 +38,7 @@ import { StoragePlaces } from './storage-places.tsx';
 import { findUndoObstacle } from './undo-delete.ts';
 import { UndoNotice } from './undo-notice.tsx';
 import { useReferredLabel } from './use-referred-label.ts';
+import { Versions } from './versions.tsx';
 
 const Why = lazy('what a caller may do', async () => (await import('../rules/why.tsx')).Why);
 
@@ -205,6 +207,7 @@ function Row({ entity, rowKey, isNew, onLabel }: RowProps) {
             ))}
           <Children entity={entity} rowKey={rowKey} />
           <StoragePlaces entity={entity} rowKey={rowKey} values={stored.values} />
+          {readsPast(model, user) && <Versions entity={entity} rowKey={rowKey} />}
           {isOperator(model, user) && canReadWhole(entity, user) && (
             <>
               <History entity={entity} rowKey={rowKey} />
@@ -228,7 +231,7 @@ function MovedAway({ moved: { text, entity, key } }: { readonly moved: Moved }) 
 }
 
 function Missing({ entity, rowKey }: { readonly entity: Entity; readonly rowKey: Values }) {
-  const { user } = useApp();
+  const { model, user } = useApp();
   const query = Object.fromEntries(Object.entries(rowKey).map(([field, value]) => [field, String(value)]));
   return (
     <>
@@ -238,6 +241,7 @@ function Missing({ entity, rowKey }: { readonly entity: Entity; readonly rowKey:
           Create it
         </a>
       )}
+      {readsPast(model, user) && <Versions entity={entity} rowKey={rowKey} />}
     </>
   );
 }
