@@ -55,6 +55,9 @@ test('shows the versions of a row, and the row and its partition as of an instan
   await page.getByLabel('As of (UTC').fill(at);
   await page.getByRole('form', { name: 'As of' }).getByRole('button', { name: 'Show' }).click();
   await page.getByText('2 rows').waitFor();
+  // What is shown is not what a change would change.
+  for (const name of [/^Edit/, 'New row']) expect(await page.getByRole('button', { name }).count()).toBe(0);
+  expect(await page.getByRole('checkbox').count()).toBe(0);
   await lookAt(page, 'looking-back-list');
   await page.getByRole('button', { name: 'Back to now' }).click();
   await page.getByText('1 row', { exact: false }).first().waitFor();
@@ -71,7 +74,7 @@ test('takes a delete of many rows back by two clicks from the audit log', { tags
   const deletes = page.getByRole('row').filter({ hasText: 'delete employees' }).filter({ hasText: 'hr@contoso.com' });
   await deletes.first().getByRole('button', { name: 'Undelete…' }).click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText(/would come back/).waitFor();
+  await dialog.getByText(/rows would come back/).waitFor();
   await lookAt(page, 'undelete-dialog');
   await dialog.getByRole('button', { name: 'Undelete', exact: true }).click();
   await page.getByText(/1[12] rows restored, 1 exist/).waitFor();

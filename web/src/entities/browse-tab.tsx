@@ -98,7 +98,15 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
         </p>
       )}
       {count > 0 && (
-        <RowList entity={entity} columns={columns} rows={rows.items} isComplete={rows.isComplete} more={rows.more} />
+        <RowList
+          key={query.at}
+          entity={entity}
+          columns={columns}
+          rows={rows.items}
+          isComplete={rows.isComplete}
+          isPast={query.at !== ''}
+          more={rows.more}
+        />
       )}
       {rows.isWaiting && rows.error === undefined && (
         <button type="button" class="secondary outline" onClick={rows.more}>
@@ -107,7 +115,7 @@ export function BrowseTab({ entity, address }: { readonly entity: Entity; readon
       )}
       {rows.isComplete && count === 0 && <Notice kind="info">No row matches.</Notice>}
       {!readPage && !isUnknown && <StartReading {...{ entity, ways, way, query, isOpened }} />}
-      {may(entity, 'create', user) && (
+      {query.at === '' && may(entity, 'create', user) && (
         <p class="actions">
           <a class="link-button" href={toAddress(['entities', entity.name, 'new'], query.given)}>
             New row

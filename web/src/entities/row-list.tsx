@@ -14,12 +14,14 @@ interface RowListProps {
   readonly columns: readonly string[];
   readonly rows: readonly Values[];
   readonly isComplete: boolean;
+  /** True for rows as they were, which nothing can change. */
+  readonly isPast?: boolean;
   /** Called near the end of the rows, unless they are complete. */
   readonly more?: () => void;
 }
 
 /** Rows of an entity, of any number, each with a link to its page. The loaded ones can be sorted, selected, and changed in their cells. */
-export function RowList({ entity, columns, rows, isComplete, more = () => undefined }: RowListProps) {
+export function RowList({ entity, columns, rows, isComplete, isPast, more = () => undefined }: RowListProps) {
   const { model, user } = useApp();
   const [sort, setSort] = useState<Sort>();
   const [selected, setSelected] = useState<readonly string[]>([]);
@@ -28,9 +30,12 @@ export function RowList({ entity, columns, rows, isComplete, more = () => undefi
   const idOf = (row: Values) => JSON.stringify(keyPath(entity, row));
   const known = changes.size === 0 ? rows : rows.flatMap((row) => applyChange(row, changes.get(idOf(row))));
   const shown = sort ? sortRows(known, sort) : known;
-  const editable = useMemo(() => editableFields(entity, user).map(({ name }) => name), [entity, user]);
+  const editable = useMemo(
+    () => (isPast ? [] : editableFields(entity, user).map(({ name }) => name)),
+    [entity, user, isPast],
+  );
   const isSelectable =
-    entity.series === undefined && (canTake(entity, 'delete', model, user) || may(entity, 'update', user));
+    !isPast && entity.series === undefined && (canTake(entity, 'delete', model, user) || may(entity, 'update', user));
   const note = (id: string, change: Values | 'deleted') =>
     setChanges(
       (last) => new Map([...last, [id, change === 'deleted' ? change : { ...Object(last.get(id)), ...change }]]),

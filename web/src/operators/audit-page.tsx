@@ -106,10 +106,12 @@ export function AuditPage() {
                 {
                   title: 'Action',
                   cell: (one) =>
-                    canUndelete(one) && (
+                    canUndelete(one) ? (
                       <button type="button" class="secondary outline" onClick={() => setChosen(one)}>
                         Undelete…
                       </button>
+                    ) : (
+                      '–'
                     ),
                 },
                 { title: 'Who', cell: ({ by }) => by },

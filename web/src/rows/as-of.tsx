@@ -18,7 +18,7 @@ export function AsOf({ at, onChoose }: AsOfProps) {
     if (text !== '') onChoose(`${text.length === 'yyyy-MM-ddTHH:mm'.length ? `${text}:00` : text}Z`);
   };
   return (
-    <form class="filters" aria-label="As of" onSubmit={show}>
+    <form class="actions as-of" aria-label="As of" onSubmit={show}>
       <label>
         As of (UTC, up to {model.backup?.days} days ago)
         <input
@@ -29,7 +29,7 @@ export function AsOf({ at, onChoose }: AsOfProps) {
           onInput={({ currentTarget }) => setText(currentTarget.value)}
         />
       </label>
-      <button type="submit" class="secondary">
+      <button type="submit" class="secondary outline">
         Show
       </button>
       {at !== '' && (
