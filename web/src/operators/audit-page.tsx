@@ -58,7 +58,7 @@ export function AuditPage() {
   }, span);
   const undo = async (changes: Changes) => {
     const { restored, exists, failed } = await undelete(changes, false);
-    const rest = `${exists > 0 ? `, ${formatCount(exists)} exist` : ''}${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`;
+    const rest = `${exists > 0 ? `, ${formatCount(exists)} existing left as they are` : ''}${failed > 0 ? `, ${formatCount(failed)} failed` : ''}`;
     loaded.reload();
     action.run('Undelete', async () => `${plural(restored, 'row')} restored${rest}.`);
   };
@@ -161,7 +161,7 @@ function UndeleteDialog({ changes, look, act, onClose }: UndeleteDialogProps) {
       {result && (
         <ul>
           <li>{plural(result.restored, 'row')} would come back.</li>
-          {result.exists > 0 && <li>{plural(result.exists, 'row')} exist again and stay as they are.</li>}
+          {result.exists > 0 && <li>Rows that exist again and stay as they are: {formatCount(result.exists)}.</li>}
           {result.failed > 0 && (
             <li>
               {plural(result.failed, 'row')} would not: {result.first}
