@@ -26,6 +26,8 @@ export interface Executed {
   isLearnt: boolean;
   /** Set if somebody relies on it: a caller who got a response, or the end of a message. */
   reliedOnBy?: string;
+  /** The intents that the operation had sent before. */
+  readonly intents: readonly string[];
 }
 
 interface Version {
@@ -67,6 +69,7 @@ const ABSENT = 'absent';
 export function createBackupOracle(hasTable: (table: string, partition?: string) => boolean) {
   const rows = new Map<string, RowHistory>();
   const all: Executed[] = [];
+  const intentsOf = new WeakMap<Chance, string[]>();
 
   const rowOf = (table: string, partition: string, row: string) => {
     const id = JSON.stringify([table, partition, row]);
@@ -86,7 +89,7 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
       const now = storageJournal.toTime(storageNow) ?? '';
       const dropped = request.method === 'DELETE' && /\/Tables\('(\w+)'\)/.exec(request.url)?.[1];
       if (dropped && response.status < 300 && hasTable(dropped)) {
-        const executed = { process, operation, what: `the drop of ${dropped}`, time: now, isLearnt: false };
+        const executed = { process, operation, what: `the drop of ${dropped}`, time: now, isLearnt: false, intents: [] };
         for (const { table, versions } of rows.values())
           if (table === dropped) versions.push({ executed, kind: 'drop', properties: {}, time: now });
         return executed;
@@ -99,11 +102,19 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
       const time =
         changes.reduce((last, change) => (change.time && change.time > last ? change.time : last), '') || now;
       const what = `${first.table} ${JSON.stringify(first.partition)}: ${changes.map(({ kind, row }) => `${kind} ${JSON.stringify(row)}`).join(', ')}`;
-      const executed: Executed = { process, operation, what, time, isLearnt: false };
+      const intents = intentsOf.get(operation) ?? [];
+      const executed: Executed = { process, operation, what, time, isLearnt: false, intents: [...intents] };
       all.push(executed);
       for (const { table, partition, row, kind, properties, time: own } of changes)
         rowOf(table, partition, row).versions.push({ executed, kind, properties, time: own ?? time });
       return executed;
+    },
+
+    /** Notes a message that an operation sends: an intent names rows that it will write. */
+    noteMessage(operation: Chance, body: string): void {
+      const [, text = ''] = /<MessageText>([^<]*)</.exec(body) ?? [];
+      const sent = intentsOf.get(operation) ?? [];
+      intentsOf.set(operation, [...sent, text.startsWith('{') ? text : Buffer.from(text, 'base64').toString()]);
     },
 
     /** Notes that somebody relies on what an operation has done so far. */
@@ -136,9 +147,12 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
         }
       }
       const missing = new Set<Executed>();
+      const named = (version: Version, row: string) =>
+        version.executed.intents.some((text) => text.includes(`"row":${JSON.stringify(row)}`));
       /** From when each version counts: undefined without a line. */
       const since = new Map<Version, string | undefined>();
-      for (const [id, { versions, table }] of rows)
+      for (const [id, { versions, table, row }] of rows) {
+        const last = versions.at(-1);
         for (const [index, version] of versions.entries()) {
           const counts = countsFrom(version, {
             before: versions.slice(0, index).findLast(({ kind }) => kind !== 'delete' && kind !== 'drop')?.time ?? '',
@@ -153,6 +167,12 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
               `The backup counts ${version.executed.what} from ${counts} on, and it was at ${version.executed.time}.`,
             );
         }
+        // All messages have ended.
+        if (last && since.get(last) === undefined && named(last, row))
+          problems.push(
+            `The journal has no line of ${id}, by ${last.executed.what} at ${last.executed.time}, whose intent has ended.`,
+          );
+      }
       for (const { process, isLearnt, reliedOnBy, what, time } of missing) {
         if (reliedOnBy !== undefined)
           problems.push(

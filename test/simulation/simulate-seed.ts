@@ -128,6 +128,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       onSent: (_, operation, request) => {
         if (request.method === 'DELETE' && request.url.includes('/messages/'))
           backedUp.rely(operation, 'the end of a message');
+        if (request.method === 'POST' && request.url.includes('/messages'))
+          backedUp.noteMessage(operation, String(request.body));
       },
     }),
     log,

@@ -35,6 +35,8 @@ interface Options {
 }
 
 const MOST_SHOWN = 5;
+/** More moments of fewer worlds are restored if they are counted. */
+const CUTS_OF_WORLD = 40;
 const MOST_LENGTH = 4_000;
 
 const program = new Command()
@@ -42,7 +44,7 @@ const program = new Command()
   .option('--seed <number>', 'the seed of a world', toNumber)
   .option('--seeds <range>', 'the seeds of several worlds, such as 1-50 or 1-50,7', toSeeds)
   .option('--minutes <number>', 'simulate further seeds for so much processor time of each process', toNumber)
-  .option('--cuts <number>', 'simulate further seeds until so many moments of backups are restored', toNumber)
+  .option('--cuts <number>', 'simulate further seeds with a backup, until so many moments are restored', toNumber)
   .option('--without <events>', 'leave out these events, such as 3,17', toNumbers)
   .option('--replay <seed:events>', 'let only these events happen, such as 7:3,17', toReplay)
   .option('--shrink-minutes <number>', 'how long to look for fewer events after a failure', toNumber, 2)
@@ -70,7 +72,9 @@ async function simulate(options: Options): Promise<void> {
   for (let index = 0; processorTime() < until; index += 1) {
     const current = all ? all[index] : first + index;
     if (current === undefined || counted.cuts >= (options.cuts ?? Number.POSITIVE_INFINITY)) break;
-    const plan = planOf(current, { name: options.model, writes: options.writes });
+    const cuts = options.cuts === undefined ? undefined : CUTS_OF_WORLD;
+    const plan = planOf(current, { name: options.model, writes: options.writes, cuts });
+    if (cuts !== undefined && !plan.backup) continue;
     const without = leftOut(plan, options);
     const report = await simulateSeed(plan, { keyFile, without, logFile: options.log });
     counted.seeds += 1;
