@@ -160,6 +160,20 @@ describe('the journal of a backup', () => {
     ]);
   });
 
+  test('dates a row that was absent by the response that said so', async () => {
+    const entries: unknown[] = [];
+    const journal = {
+      hasTable: () => true,
+      append: async (entry: unknown) => void entries.push(entry),
+      catchUp: async () => undefined,
+    };
+    const date = 'Sun, 29 Nov 2026 12:00:05 GMT';
+    const attempt = { account: 'http://first', sentAt: 0, receivedAt: 1, date, latestMs: Date.parse(date) };
+    await storageJournal.journalAbsent(journal, { table: 'notes', partition: 'p', row: 'a' }, attempt);
+    const time = '2026-11-29T12:00:05.0000000Z';
+    expect(entries).toEqual([{ table: 'notes', partition: 'p', time, rows: [{ row: 'a', time, deleted: true }] }]);
+  });
+
   test('acknowledges no change before the backup has it', async () => {
     const app = await openBackedUp();
     app.backupMemory.intercept = async () => {
