@@ -29,7 +29,14 @@ import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-
 import { deleteMessage, hideMessage, receiveMessages, sendMessage } from '../../lib/storage/messages.ts';
 import { compareResources, createTable, dropTable, listTables, provision } from '../../lib/storage/provision.ts';
 import { prefixWithHyphen } from '../../lib/storage/resource-names.ts';
-import { BACKUP_CONTAINER, journalAbsent, journalRows, padTime, timeOf, toTime } from '../../lib/storage/row-journal.ts';
+import {
+  BACKUP_CONTAINER,
+  journalAbsent,
+  journalRows,
+  padTime,
+  timeOf,
+  toTime,
+} from '../../lib/storage/row-journal.ts';
 import { literal, toRowProperties } from '../../lib/storage/row-query.ts';
 import { ANY_ETAG, readRange, readRow, scanTable, submit, tryAction } from '../../lib/storage/rows.ts';
 import { LEASE_MS, lookAt, ownerOf, ownerOfPlace } from '../../lib/storage/slot-map.ts';

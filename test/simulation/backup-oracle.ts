@@ -89,7 +89,14 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
       const now = storageJournal.toTime(storageNow) ?? '';
       const dropped = request.method === 'DELETE' && /\/Tables\('(\w+)'\)/.exec(request.url)?.[1];
       if (dropped && response.status < 300 && hasTable(dropped)) {
-        const executed = { process, operation, what: `the drop of ${dropped}`, time: now, isLearnt: false, intents: [] };
+        const executed = {
+          process,
+          operation,
+          what: `the drop of ${dropped}`,
+          time: now,
+          isLearnt: false,
+          intents: [],
+        };
         for (const { table, versions } of rows.values())
           if (table === dropped) versions.push({ executed, kind: 'drop', properties: {}, time: now });
         return executed;

@@ -22,8 +22,10 @@ export const FAULTS: readonly Fault[] = ['crash before', 'crash after', 'reply l
 
 /** Accounts in memory, each of which can be stopped. Their clocks may be ahead, by milliseconds. */
 export function createAccounts(names = NAMES, clocksMs: readonly number[] = []) {
+  // A test may replace the clock of the processes, which is not that of storage.
+  const clock = Date.now;
   const memories = names.map((account, index) =>
-    createMemoryStorage({ account, now: () => Date.now() + (clocksMs[index] ?? 0) }),
+    createMemoryStorage({ account, now: () => clock() + (clocksMs[index] ?? 0) }),
   );
   const requests: { readonly account: string; readonly method: string; readonly url: string }[] = [];
   const stopped = new Set<string>();
