@@ -50,6 +50,11 @@ const BACKUP: readonly Mutant[] = [
     edits: [['    for (const { intent, items } of checked) await journalNamed(engine, intent.table, items);\n', '']],
   },
   {
+    without: 'A queue function adds values without their types',
+    file: 'lib/engine/consume/consume.ts',
+    edits: [[', before: further.before, isTyped: true }', ', before: further.before }']],
+  },
+  {
     without: 'A mover copies rows before the clock of the target has passed their times',
     file: 'lib/operations/slot-contents.ts',
     edits: [['isOrdered: hasBackup(work)', 'isOrdered: false']],

@@ -206,7 +206,7 @@ async function journalNamed({ storage }: Engine, table: string, items: readonly 
   for (const { partition, row: from } of items) {
     const further = rangeOfPrefix(from + FURTHER_ROW);
     const { result: found, attempt } = await withAttempt(() =>
-      unlessTableMissing(readRange(storage, { table, partition, from, before: further.before }), {
+      unlessTableMissing(readRange(storage, { table, partition, from, before: further.before, isTyped: true }), {
         rows: [],
         more: false,
       }),
