@@ -425,7 +425,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
           },
           (error: unknown) => {
             log(`${elapsed().toFixed(3)} event ${nth} ${event.work}: ${error}`);
-            if (event.work === 'abort') hasLeftCopies = true;
+            // A mover whose last copies waited for a clock may have opened slots again before it failed.
+            if (event.work === 'abort' || plan.backup) hasLeftCopies = true;
             void runIn(undefined, createChance(seed, 'succeeds', nth), () => resumeLater(nth));
           },
         );
