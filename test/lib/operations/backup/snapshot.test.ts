@@ -234,7 +234,7 @@ describe('several accounts', () => {
     for (const key of moving.keys) await fill(moving.open(), numbered(60), key);
     await put(moving.open(), one, 'last', 1);
     // A process may use for so long what it has read of the slots.
-    const timing = { ...quick.timing, leaseMs: storageSlots.LEASE_MS };
+    const timing = { ...quick.timing, leaseMs: storageSlots.LEASE_MS, holdMs: baseValues.MINUTE_MS };
     const memory = moving.memoryOf('first');
     let moved = 0;
     memory.intercept = async (request, send) => {
