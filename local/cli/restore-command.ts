@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { DAY_MS } from '../../lib/base/time.ts';
 import { commandLine } from '../../lib/command-line.ts';
 import {
   NOT_RESTORED,
@@ -64,6 +65,8 @@ export function createRestoreCommand(open: Open): Command {
 function toInstant(text: string): string {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,7})?)?Z$/.test(text) || Number.isNaN(Date.parse(text)))
     throw new InvalidArgumentError('An instant in UTC is needed, such as 2026-11-29T09:30:00Z.');
+  // The clock of this machine may be behind that of storage.
+  if (Date.parse(text) > Date.now() + DAY_MS) throw new InvalidArgumentError('The instant is in the future.');
   return padTime(text.replace(/T(\d\d:\d\d)Z$/, 'T$1:00Z'));
 }
 

@@ -231,9 +231,7 @@ const LAST_KEY = '\uffff';
 /** Each hour from that of an instant to that of another, as in the names of blobs. */
 function hoursBetween(from: string, to: string): string[] {
   const first = Math.floor(Date.parse(from) / HOUR_MS);
-  // A clock of storage may be ahead, and nothing is later.
-  const last = Math.min(Date.parse(to), Date.now() + HOUR_MS);
-  const count = Math.floor(last / HOUR_MS) - first + 1;
+  const count = Math.floor(Date.parse(to) / HOUR_MS) - first + 1;
   return Array.from({ length: Math.max(0, count) }, (_, index) =>
     hourOf(new Date((first + index) * HOUR_MS).toISOString()),
   );
