@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import pMap from 'p-map';
-import { DAY_MS, HOUR_MS, isoInstant } from '../../base/time.ts';
+import { HOUR_MS } from '../../base/time.ts';
 import type { Entity } from '../../define/declaration/entity.ts';
 import type { Engine } from '../../engine/engine.ts';
 import {
@@ -25,7 +25,7 @@ import { accountsOf, type Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import { containersOf } from '../collect-orphans.ts';
 import { resourcesOf } from '../resources.ts';
-import { BLOBS, JOURNAL, type Manifest } from './format.ts';
+import { blobFolder, JOURNAL, type Manifest } from './format.ts';
 
 /**
  * Copies of blobs in a backup. The bytes of a blob never change, and one without a reference is kept for a day, so a run in each hour misses none.
@@ -56,12 +56,6 @@ export interface BlobsReport {
   readonly blobs: Manifest['blobs'];
 }
 
-/** The beginning of the names of the copies of a period: its first day. */
-export function periodOfCopies(now: number, days: number): string {
-  const period = Math.floor(now / (days * DAY_MS));
-  return isoInstant(period * days * DAY_MS).slice(0, 'yyyy-MM-dd'.length);
-}
-
 /** Copies the blobs of the app that the backup lacks. Safe to run twice or concurrently: the next run continues. */
 export const copyToBackup = inPattern(
   'backup',
@@ -80,7 +74,7 @@ export const copyToBackup = inPattern(
     };
     if (!backup) return report;
     for (const { container, account } of sourcesOf(storage, entities)) {
-      const folder = `${BLOBS}/${periodOfCopies(now(), days)}/${container}/`;
+      const folder = `${blobFolder(now(), days)}/${container}/`;
       const total = report.blobs[container] ?? { count: 0, bytes: 0 };
       report.blobs[container] = total;
       const note = ({ length }: ListedBlob) => {

@@ -7,8 +7,7 @@ import { BACKUP_CONTAINER } from '../../storage/row-journal.ts';
 import { compareKeys } from '../../storage/scan-accounts.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
-import { periodOfCopies } from './blobs.ts';
-import { BLOBS, JOURNAL, JournalLine, type Manifest, PARTS, type Part, SnapshotLine } from './format.ts';
+import { blobFolder, JOURNAL, JournalLine, type Manifest, PARTS, type Part, SnapshotLine } from './format.ts';
 import { readManifests } from './read-backup.ts';
 
 /** Compares a backup with itself: what its manifests name is there, and has the bytes that were written. */
@@ -143,7 +142,7 @@ function readJournalBlob(bytes: Buffer): number {
 /** A manifest counts the copies of blobs that there were. */
 async function findMissingCopies(backup: Storage, last: Manifest | undefined, days: number): Promise<string[]> {
   const found = Object.entries(last?.blobs ?? {}).map(async ([container, { count }]) => {
-    const folder = `${BLOBS}/${periodOfCopies(Date.parse(last?.finishedAt ?? ''), days)}/${container}/`;
+    const folder = `${blobFolder(Date.parse(last?.finishedAt ?? ''), days)}/${container}/`;
     const { size } = await lengthsIn(backup, folder);
     return size < count ? [`${folder}: it has ${size} copies, not ${count}.`] : [];
   });
