@@ -63,16 +63,7 @@ async function snapshot({ engine, model, days }: OpenBackup): Promise<void> {
   }
 }
 
-export function describeSnapshot({
-  id,
-  isComplete,
-  tables,
-  rows,
-  parts,
-  bytes,
-  copies,
-  took,
-}: SnapshotReport): string[] {
+function describeSnapshot({ id, isComplete, tables, rows, parts, bytes, copies, took }: SnapshotReport): string[] {
   const transactions = `${format(took.transactions)} storage transactions, ${took.seconds.toFixed(1)} s.`;
   const written = `${format(parts.written)} parts written (${formatBytes(bytes.written)}), ${format(parts.reused)} as they were (of ${formatBytes(bytes.total)} in all).`;
   if (!isComplete) return [`${format(rows)} rows so far.`, written, transactions];
@@ -80,14 +71,7 @@ export function describeSnapshot({
   return [`Snapshot ${id}: ${format(rows)} rows in ${format(tables)} tables.`, written, ...copied, transactions];
 }
 
-export function describeStatus({
-  restorableFrom,
-  restorableUntil,
-  snapshots,
-  last,
-  waiting,
-  away,
-}: BackupStatus): string[] {
+function describeStatus({ restorableFrom, restorableUntil, snapshots, last, waiting, away }: BackupStatus): string[] {
   const lines = away.map((name) => `The storage account ${name} does not respond.`);
   if (!last) return [...lines, `The backup has no snapshot yet. To take one, run ${commandLine('backup')}.`];
   lines.push(

@@ -3,7 +3,7 @@ import { defineEntity, defineModel, interPartitionIndex, subject } from '../../l
 
 /** An app with a backup, whose deleted entities have everything that an undelete has to bring back. */
 
-export const employees = defineEntity('employees', {
+const employees = defineEntity('employees', {
   schema: z.object({
     department: z.string().min(1).max(50),
     employeeId: z.string().regex(/^\d{6}$/),
@@ -36,7 +36,7 @@ export const employees = defineEntity('employees', {
   },
 });
 
-export const reviews = defineEntity('reviews', {
+const reviews = defineEntity('reviews', {
   schema: z.object({
     department: z.string().min(1).max(50),
     employeeId: z.string().regex(/^\d{6}$/),
@@ -52,7 +52,7 @@ export const reviews = defineEntity('reviews', {
 });
 
 /** A row alone, which the store writes and deletes without a read if there is no backup. */
-export const notes = defineEntity('notes', {
+const notes = defineEntity('notes', {
   schema: z.object({ pad: z.string(), noteId: z.string(), text: z.string() }),
   table: 'notes',
   key: { partition: '{pad}', row: '{noteId}' },

@@ -21,7 +21,7 @@ export default {
         'test/clients/app/functions.ts',
         'test/fixture/*.ts',
         'test/{doors/functions,fixtures/functions*,cut-setup,lib/examples/app,memory-setup,simulation/leave-out}.ts',
-        'test/everything/*functions.ts',
+        'test/{everything,looking-back}/*functions.ts',
         'test/mutation/{coverage-setup,sample,vitest.config}.ts',
         // Tests of the examples use them.
         'test/rules/{aimed-attacks,declared-rules,marked-world}.ts',

@@ -209,7 +209,7 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
   };
 }
 
-export type BackupOracle = ReturnType<typeof createBackupOracle>;
+type BackupOracle = ReturnType<typeof createBackupOracle>;
 
 /** Before and after all moments of a world. */
 const BEGIN = '2027-01-15T00:00:00.0000000Z';

@@ -44,7 +44,7 @@ export interface Plan {
   readonly events: readonly Planned[];
 }
 
-export interface BackupPlan {
+interface BackupPlan {
   /** By how much the clock of each account is ahead, that of the backup last. */
   readonly clocksMs: readonly number[];
   /** How many moments are restored. */

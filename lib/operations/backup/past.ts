@@ -152,7 +152,7 @@ function askedBy({ url, method }: PipelineRequest, { tables, blobs }: Storage) {
 const unquote = (text: string) => text.replaceAll("''", "'");
 
 /** The copy of a blob in the backup, of the period of an instant (milliseconds) or one beside it. Undefined if there is none. */
-export async function readCopy(
+async function readCopy(
   { backup, days }: BackupSource,
   { container, name }: BlobAddress,
   at: number,

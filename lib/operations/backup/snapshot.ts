@@ -47,7 +47,7 @@ export interface SnapshotOptions {
   readonly saveEveryMs?: number | undefined;
 }
 
-export interface SnapshotProgress {
+interface SnapshotProgress {
   readonly table: string;
   /** Of all tables so far, also in earlier runs. */
   readonly rows: number;
