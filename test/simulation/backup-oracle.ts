@@ -209,8 +209,6 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
   };
 }
 
-type BackupOracle = ReturnType<typeof createBackupOracle>;
-
 /** Before and after all moments of a world. */
 const BEGIN = '2027-01-15T00:00:00.0000000Z';
 const LAST = '~';
