@@ -75,11 +75,17 @@ function* termErrors(entity: Entity, action: Action, field: string, term: Term<E
   if (term.is === 'prefix' && !isText) yield 'which is not a text, and only texts have a prefix. Use between.';
   if (term.is === 'subject' && (!isText || !keepsExactly(entity, field)))
     yield 'whose schema may store two subjects as one value, so one caller would be the other. Declare it as a text, and remove toLowerCase, trim, transform, catch, default and derived from it.';
+  const format = fieldSchemas(entity.schema)[field]?.format ?? '';
+  if (term.is === 'subject' && NO_SUBJECTS.includes(format))
+    yield `which is a ${format}, and no subject is one. Compare a text.`;
   if (term.is === 'claim' && !term.verifiedBy && !ISSUED_CLAIMS.includes(term.claim))
     yield `with the claim "${term.claim}", which the issuer may not have verified. Name the claims that say so in verifiedBy, or set it to {} if the issuer verifies every value.`;
   if (term.is === 'own') yield* ownErrors(entity, field, term);
   if (term.is === 'member') yield* memberErrors(entity, field, term);
 }
+
+/** Formats that no subject of an issuer has. */
+const NO_SUBJECTS = ['date', 'time', 'date-time', 'duration'];
 
 function constantsOf(term: Term<Entity>): readonly Scalar[] {
   if (typeof term !== 'object') return [term];

@@ -32,6 +32,7 @@ const notes = (access: Declaration['access'], over: Partial<Declaration> = {}) =
       noteId: z.string(),
       owner: z.string(),
       alias: z.string().toLowerCase(),
+      seenAt: z.iso.datetime(),
       state: z.enum(['draft', 'final']),
       size: z.int32(),
       isOpen: z.boolean(),
@@ -134,6 +135,11 @@ test.each<[string, Declaration['access'], RegExp, Partial<Declaration>?]>([
     'a claim whose verification has no values',
     read({ ...inGroup, owner: defineClaims({ email: { verifiedBy: { email_verified: true as never } } }).email }),
     /"owner", with a term "claim" that is not valid: "verifiedBy.email_verified" .*a list of values/,
+  ],
+  [
+    'a subject that is an instant',
+    read({ ...inGroup, seenAt: subject() }),
+    /"seenAt", which is a date-time, and no subject is one/,
   ],
   ['a subject that the schema changes', read({ ...inGroup, alias: subject() }), /store two subjects as one value/],
   [
