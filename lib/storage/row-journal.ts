@@ -57,6 +57,7 @@ interface Executed {
 /** The last attempt of a request to a table. Milliseconds of this process, which no change of its clock moves. */
 interface Attempt {
   readonly account: string;
+  /** When the first attempt was sent: an earlier one may have been executed, or have read what counts. */
   readonly sentAt: number;
   readonly receivedAt: number;
   /** The `Date` header of the response: whole seconds, rounded down. */
@@ -73,7 +74,7 @@ export const noteAttempt: PipelinePolicy = {
   async sendRequest(request, next) {
     const noted = attempts.getStore();
     if (!noted) return next(request);
-    const sentAt = performance.now();
+    const sentAt = noted.last?.sentAt ?? performance.now();
     const response = await next(request);
     const account = new URL(request.url).origin;
     const date = response.headers.get('date');
@@ -100,7 +101,9 @@ function earliestTime(journal: RowJournal, attempt: Attempt | undefined): string
   if (!attempt) return undefined;
   const ahead = aheadOf(journal).get(attempt.account);
   const since = ahead === undefined ? Number.NaN : attempt.sentAt + ahead;
-  return greatest([toTime(Date.parse(attempt.date ?? '')), toTime(since)]) || undefined;
+  // A second may begin between the request and its response.
+  const dated = Date.parse(attempt.date ?? '') - Math.ceil(attempt.receivedAt - attempt.sentAt);
+  return greatest([toTime(dated), toTime(since)]) || undefined;
 }
 
 /** Adds a transaction that storage has executed. Without an attempt, the reply was lost, and `etags` were read. */

@@ -160,7 +160,7 @@ describe('the journal of a backup', () => {
     ]);
   });
 
-  test('dates a row that was absent by the response that said so', async () => {
+  test('dates a row that was absent before the read, also if a second begins until its response', async () => {
     const entries: unknown[] = [];
     const journal = {
       hasTable: () => true,
@@ -168,9 +168,10 @@ describe('the journal of a backup', () => {
       catchUp: async () => undefined,
     };
     const date = 'Sun, 29 Nov 2026 12:00:05 GMT';
-    const attempt = { account: 'http://first', sentAt: 0, receivedAt: 1, date, latestMs: Date.parse(date) };
+    const attempt = { account: 'http://first', sentAt: 0, receivedAt: 40, date, latestMs: Date.parse(date) };
     await storageJournal.journalAbsent(journal, { table: 'notes', partition: 'p', row: 'a' }, attempt);
-    const time = '2026-11-29T12:00:05.0000000Z';
+    // The row may have been created 20 ms before the second, after the read.
+    const time = '2026-11-29T12:00:04.9600000Z';
     expect(entries).toEqual([{ table: 'notes', partition: 'p', time, rows: [{ row: 'a', time, deleted: true }] }]);
   });
 
