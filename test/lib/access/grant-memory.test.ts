@@ -17,9 +17,12 @@ const REPEATED = '0 transactions';
 
 const world = await openWorld(import.meta.url);
 
+/** One for all processes: two clocks that differ by a millisecond may be in two seconds. */
+const START = Date.now();
+
 /** A process of the app with its own storage client, and so with its own memory. */
 function startProcess({ append = () => Promise.resolve() }: { readonly append?: () => Promise<void> } = {}) {
-  const clock = { now: Date.now() };
+  const clock = { now: START };
   const engine: Engine = {
     ...engineCore.createEngine(storageAccounts.openStorage({ connectionString: testStorage(import.meta.url) })),
     now: () => clock.now,
