@@ -19,6 +19,7 @@ export default {
         'local/package/{app,compile-bundle}.ts',
         'test/bench/*.ts',
         'test/clients/app/functions.ts',
+        'test/existing/data.ts',
         'test/fixture/*.ts',
         'test/{doors/functions,fixtures/functions*,cut-setup,lib/examples/app,memory-setup,simulation/leave-out}.ts',
         'test/{everything,looking-back}/*functions.ts',
