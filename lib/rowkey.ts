@@ -8,6 +8,7 @@ import { RowkeyError } from './base/errors.ts';
 import { loadOnce } from './base/once.ts';
 import { createPace } from './base/pace.ts';
 import { MINUTE_MS } from './base/time.ts';
+import { withShapes } from './define/codec/existing-rows.ts';
 import type { Past } from './define/declaration/engine.ts';
 import type { LinkedModel, Model } from './define/define-model.ts';
 import type { Operations } from './define/define-operation.ts';
@@ -222,7 +223,7 @@ function createRuntime(
   const storage = once(() => {
     const common = { prefix: model.prefix, paceOf };
     const { storage: given, backup: backupAt } = requireSettings();
-    const opened = openUsableStorage(placeContainers(given, model), { ...common, connection });
+    const opened = withShapes(openUsableStorage(placeContainers(given, model), { ...common, connection }), entities);
     if (!model.backup || !backupAt) return opened;
     const accounts = [{ ...backupAt, name: BACKUP_ACCOUNT }];
     const backup = openUsableStorage({ accounts }, { ...common, connection: BACKUP_CONNECTION });

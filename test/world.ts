@@ -88,7 +88,8 @@ export async function openWorld(
       httpClient,
     }));
     const [only] = accounts;
-    return storageAccounts.openStorage(accounts.length === 1 && only ? only : { accounts }, prefix);
+    const opened = storageAccounts.openStorage(accounts.length === 1 && only ? only : { accounts }, prefix);
+    return storageAccounts.withShapes(opened, entities);
   };
   const storage = open(knowingClient);
   const keyFile = join(inject('folder'), `${randomUUID()}.json`);

@@ -89,6 +89,7 @@ export const PROPERTIES = [
   'Incarnation',
   'SourcePartition',
   'SourceRow',
+  'Carried',
   'Claim',
   'Confirmed',
   'DenormalizedTo',

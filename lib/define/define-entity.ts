@@ -85,7 +85,11 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   const error = schemaError('the schema', declaration.schema);
   if (error) throw new Error(error);
   const { schema: given, key, ...options } = declaration;
-  const compiled = { ...withDefaults(options), access: compileAccess(options.access) };
+  const compiled = {
+    ...withDefaults(options),
+    access: compileAccess(options.access),
+    sharedTable: options.sharedTable ?? (options.existing ? true : undefined),
+  };
   const { attachments, split } = compiled;
   for (const field of Object.keys(attachments))
     if (Object.hasOwn(given.shape, field))

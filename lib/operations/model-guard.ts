@@ -49,7 +49,11 @@ async function compareShapes(
   path: string | undefined,
 ): Promise<ModelChange> {
   const now = shapeOf(entity, before ?? {});
-  if (!before) return { entity, blocked: [], refused: [], notes: [], shape: now };
+  if (!before) {
+    // Only a table of another program has rows before the model has the entity.
+    const unbuilt = entity.existing ? Object.keys(now.indexes) : [];
+    return { entity, blocked: [], refused: [], notes: [], shape: { ...now, unbuilt } };
+  }
   const blocked: string[] = [];
   const refused: string[] = [];
   const refuse = (why: string) => refused.push(`${entity.name}: ${why}`);

@@ -1,23 +1,10 @@
 import { storageCall } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { isAmbiguous } from './fence-rows.ts';
+import type { Properties, Row, RowComparison, RowFilter } from './row-types.ts';
 import type { Storage } from './storage.ts';
 
-/** A stored row. Its properties have the types of the tables SDK. */
-export interface Row extends Address {
-  readonly etag: string;
-  readonly properties: Properties;
-  /** The further rows of an entity by name, if `properties` includes theirs: see further-rows.ts. */
-  readonly further?: ReadonlyMap<string, Properties>;
-}
-
-export type Properties = Readonly<Record<string, unknown>>;
-
-export interface Address {
-  readonly table: string;
-  readonly partition: string;
-  readonly row: string;
-}
+export type { Address, Properties, Row, RowComparison, RowCondition, RowFilter } from './row-types.ts';
 
 /** The rows of a read; `more` is true if there may be more. */
 export interface RowPage {
@@ -83,6 +70,7 @@ export async function queryRows(
     body = bodyAsText ?? '';
   };
   const client = storage.table(table);
+  const shape = storage.shapes?.get(table);
   // A caller that shares a bound among several reads has a fraction, which the service rejects.
   const perCall = Math.max(1, Math.floor(Math.min(bound?.rowsPerCall ?? PAGE_SIZE, PAGE_SIZE)));
   const rows: Row[] = [];
@@ -101,9 +89,10 @@ export async function queryRows(
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
     const { value: page } = await storageCall(pages.next(), client.tableName);
-    const read = isTyped
-      ? parseRows(body).map((row) => ({ table, ...row }))
-      : [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
+    const read =
+      isTyped || shape
+        ? parseRows(body).map((row) => ({ table, ...row, ...(shape && { properties: shape.toProperties(row) }) }))
+        : [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
     if (keeps && projected && read.some(({ row }) => isAmbiguous(row))) {
       projected = undefined;
       continue;
@@ -146,19 +135,26 @@ interface Response {
  * write it as an Int32, which compares differently.
  */
 export function parseRows(body: string): Omit<Row, 'table'>[] {
-  const reviver: Reviver = (_, value, { source }) =>
-    typeof value === 'number' && source !== undefined && !/^-?\d+$/.test(source)
-      ? { type: 'Double', value: source }
-      : value;
-  const { value: rows = [] } = JSON.parse(body || '{}', reviver as (key: string, value: unknown) => unknown) as {
-    value?: Record<string, unknown>[];
-  };
+  const { value: rows = [] } = parseBody(body) as { value?: Record<string, unknown>[] };
   return rows.map((sent) => ({
     partition: String(sent.PartitionKey),
     row: String(sent.RowKey),
     etag: String(sent['odata.etag']),
     properties: toTypedProperties(sent),
   }));
+}
+
+/** The properties in the body of a point query, with their types. */
+export function parseProperties(body: string): Properties {
+  return toTypedProperties(parseBody(body));
+}
+
+function parseBody(body: string): Record<string, unknown> {
+  const reviver: Reviver = (_, value, { source }) =>
+    typeof value === 'number' && source !== undefined && !/^-?\d+$/.test(source)
+      ? { type: 'Double', value: source }
+      : value;
+  return JSON.parse(body || '{}', reviver as (key: string, value: unknown) => unknown);
 }
 
 type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
@@ -173,6 +169,7 @@ const NOT_STORED = new Set([
   'odata.type',
   'odata.id',
   'odata.editLink',
+  'odata.metadata',
 ]);
 
 function toTypedProperties(sent: Record<string, unknown>): Properties {
@@ -215,35 +212,6 @@ export const MAX_COMPARISONS = 15;
 /** A number with an exponent, which the emulator does not read. */
 const WITH_EXPONENT = /^-?[\d.]+e/;
 
-/** A comparison of one property with values typed as stored; with `in`, one of the values must be equal. */
-export interface RowComparison {
-  readonly name: string;
-  readonly operator: 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le' | 'in';
-  readonly values: readonly unknown[];
-}
-
-/** A comparison, or alternatives of comparisons that all hold. */
-export type RowCondition = RowComparison | { readonly anyOf: readonly (readonly RowComparison[])[] };
-
-/** Which rows to return. */
-export interface RowFilter {
-  /** Only rows of this `EntityType`, or of one of these, with the comparisons of the type. */
-  readonly type?: string | readonly (string | TypeFilter)[] | undefined;
-  /**
-   * Only rows for which all comparisons hold; storage reads every row of the range. Comparisons that storage cannot evaluate are
-   * left out, so the caller compares the rows again.
-   */
-  readonly where?: readonly RowCondition[] | undefined;
-  /** With `where`, also every row of an earlier `EntityVersion`. */
-  readonly orVersionBefore?: number | undefined;
-  /** The `EntityType` of the rows that count against `limit`; by default all count. */
-  readonly counted?: string | undefined;
-}
-
-interface TypeFilter extends Pick<RowFilter, 'where' | 'orVersionBefore'> {
-  readonly type: string;
-}
-
 /** The conditions of a filter, with at most `room` comparisons. */
 export function rowConditions({ type, ...filter }: RowFilter, room: number): string[] {
   const types = type === undefined ? [] : [type].flat().map((one) => (typeof one === 'string' ? { type: one } : one));
@@ -282,11 +250,13 @@ function toText({ name, operator, values }: RowComparison) {
   };
 }
 
-/** Formats a value for a filter. The SDK's own template formats a Double and an Int64 as an Int32. */
+/** Formats a value for a filter. The SDK's own template formats a Double and an Int64 as an Int32. The text of another type is valid: it has no quote. */
 export function literal(value: unknown): string {
   if (typeof value === 'string') return `'${value.replaceAll("'", "''")}'`;
   if (typeof value !== 'object' || value === null || !('type' in value) || !('value' in value)) return String(value);
   const text = String(value.value);
   if (value.type === 'Int64') return `${text}L`;
+  if (value.type === 'DateTime' || value.type === 'Guid') return `${value.type.toLowerCase()}'${text}'`;
+  if (value.type === 'Binary') return `X'${Buffer.from(text, 'base64').toString('hex')}'`;
   return /[.e]/i.test(text) ? text : `${text}.0`;
 }

@@ -11,7 +11,7 @@ import {
   literal,
   MAX_COMPARISONS,
   type Pausing,
-  type Properties,
+  parseProperties,
   projection,
   type Query,
   queryRows,
@@ -22,6 +22,7 @@ import {
   rowConditions,
   toRowProperties,
 } from './row-query.ts';
+import type { Action } from './row-types.ts';
 import { scanAccounts } from './scan-accounts.ts';
 import { readAtOwner } from './slot-map.ts';
 import { isOfApp } from './slot-row.ts';
@@ -29,19 +30,10 @@ import type { Account, Storage } from './storage.ts';
 
 export type { Address, Properties, ReadBound, Row, RowPage } from './row-query.ts';
 export { textLength } from './row-query.ts';
+export type { Action } from './row-types.ts';
 
 /** The ETag of a condition that only requires the row to exist. */
 export const ANY_ETAG = '*';
-
-/** One change of one row. `replace` and `merge` require that the row exists with `etag`. */
-export type Action =
-  | { readonly kind: 'insert'; readonly row: string; readonly properties: Properties }
-  /** Replaces or merges into the row, or inserts it. */
-  | { readonly kind: 'upsert'; readonly row: string; readonly properties: Properties }
-  | { readonly kind: 'upsert-merge'; readonly row: string; readonly properties: Properties }
-  | { readonly kind: 'replace' | 'merge'; readonly row: string; readonly properties: Properties; readonly etag: string }
-  /** The ETag applies only to a single action, and with `deletesIf`: any other delete in a transaction is unconditional. */
-  | { readonly kind: 'delete'; readonly row: string; readonly etag?: string };
 
 /** https://learn.microsoft.com/rest/api/storageservices/performing-entity-group-transactions */
 export const MAX_TRANSACTION_ACTIONS = 100;
@@ -79,23 +71,36 @@ export async function readRow(
   storage: Storage,
   { table, partition, row, select }: Address & { readonly select?: readonly string[] | undefined },
 ): Promise<Row | undefined> {
-  const sent = select && projection(select);
+  const shape = storage.shapes?.get(table);
+  const sent = select && projection(shape ? shape.toSelected(select) : select);
   recordIfExplaining(() => ({ read: 'row', table, partition, row, ...(sent ? { select: sent } : {}) }));
   const read = async (account: Storage) => {
     let etag = '';
-    const onResponse = ({ headers }: { headers: { get(name: string): string | undefined } }) => {
+    let body = '';
+    const onResponse = ({ headers, bodyAsText }: Response) => {
       etag = headers.get('etag') ?? '';
+      body = bodyAsText ?? '';
     };
     const options = { onResponse, ...(sent ? { queryOptions: { select: sent } } : {}) };
     const client = account.table(table);
     const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
-    return found && { table, partition, row, etag, properties: toRowProperties(found) };
+    if (!found) return undefined;
+    const properties = shape
+      ? shape.toProperties({ partition, row, properties: parseProperties(body) })
+      : toRowProperties(found);
+    return { table, partition, row, etag, properties };
   };
   return storage.accounts ? readAtOwner(storage.accounts, { table, partition }, read) : read(storage);
 }
 
+interface Response {
+  readonly headers: { get(name: string): string | undefined };
+  readonly bodyAsText?: string | null;
+}
+
 /** Reads at most `limit` rows of one partition in key order. */
-export async function readRange(storage: Storage, range: RowRange): Promise<RowPage> {
+export async function readRange(storage: Storage, given: RowRange): Promise<RowPage> {
+  const { keeps, ...range } = toStoredFilter(storage, given);
   const { table, partition, from, after, before, select, isTyped, limit = Number.POSITIVE_INFINITY } = range;
   const conditions = [`PartitionKey eq ${literal(partition)}`];
   conditions.push(after === undefined ? `RowKey ge ${literal(from)}` : `RowKey gt ${literal(after)}`);
@@ -103,7 +108,7 @@ export async function readRange(storage: Storage, range: RowRange): Promise<RowP
   const filter = [...conditions, ...rowConditions(range, MAX_COMPARISONS - conditions.length)].join(' and ');
   const { counted, bound, mayPause, resume } = range;
   const selected = select && projection(select);
-  const query = { table, filter, select: selected, limit, counted, bound, isTyped, mayPause, resume };
+  const query = { table, filter, select: selected, limit, counted, bound, isTyped, mayPause, resume, keeps };
   return storage.accounts
     ? readAtOwner(storage.accounts, range, (account) => queryPartition(account, query))
     : queryRows(storage, query);
@@ -136,8 +141,24 @@ export interface RowRange extends RowFilter, Pausing {
 /**
  * Reads rows of a whole table in key order, of all accounts. Storage reads every row, so only functions whose name says scan call this.
  */
-export async function scanTable(storage: Storage, scan: TableScan): Promise<RowPage> {
-  return storage.accounts ? scanAccounts(storage.accounts, scan, toQuery) : queryRows(storage, toQuery(scan));
+export async function scanTable(storage: Storage, given: TableScan): Promise<RowPage> {
+  const { keeps, ...scan } = toStoredFilter(storage, given);
+  return storage.accounts
+    ? scanAccounts(storage.accounts, scan, toQuery)
+    : queryRows(storage, { ...toQuery(scan), keeps });
+}
+
+/** The read as a table with a shape needs it, and which of its rows are of the types that the caller asks for. */
+function toStoredFilter<Read extends RowFilter & Pick<TableScan, 'table' | 'select'>>(
+  storage: Storage,
+  read: Read,
+): Read & Pick<Query, 'keeps'> {
+  const shape = storage.shapes?.get(read.table);
+  if (!shape) return read;
+  const { filter, isOfType } = shape.toFilter(read);
+  const select = read.select && shape.toSelected(read.select);
+  const keeps = ({ properties }: Row) => isOfType(properties);
+  return { ...read, type: undefined, orVersionBefore: undefined, ...filter, ...(select && { select }), keeps };
 }
 
 function toQuery(scan: TableScan): Query {
@@ -216,13 +237,15 @@ export function isConditional(actions: readonly Action[]): boolean {
  */
 export async function submit(storage: Storage, transaction: Transaction): Promise<Map<string, string>> {
   const { table, partition, actions } = transaction;
+  const shape = storage.shapes?.get(table);
+  const stored = shape ? actions.map((action) => shape.toStored(partition, action)) : actions;
   if (recordIfExplaining(() => ({ write: 'rows', table, partition, actions: actions.map(describeAction) })))
     return new Map();
   const { journal, accounts } = storage;
   const send = () =>
     accounts
       ? writeAtOwner(accounts, transaction, (account, sending) => submitTo(account, { ...transaction, ...sending }))
-      : submitTo(storage, transaction);
+      : submitTo(storage, { ...transaction, actions: stored });
   try {
     if (!journal) return await send();
     const { result: etags, attempt } = await withAttempt(send);

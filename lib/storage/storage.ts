@@ -25,6 +25,7 @@ import { adaptToLoad, failIfSilent } from './load.ts';
 import { managedIdentity } from './managed-identity.ts';
 import { prefixTable, prefixWithHyphen } from './resource-names.ts';
 import { noteAttempt, type RowJournal } from './row-journal.ts';
+import type { TableShapes } from './table-shape.ts';
 
 /**
  * The clients of one app in one storage account, each created once to keep its connections open. `table`, `queue` and
@@ -59,6 +60,8 @@ export interface Storage {
   readonly backup?: Storage;
   /** Set if the app has a backup: gets each transaction that changes rows. */
   readonly journal?: RowJournal;
+  /** The tables that another program fills. An app with one has a single account. */
+  readonly shapes?: TableShapes;
   /** Set if the rows and blobs of the app are in several accounts. The other members are then those of the first account. */
   readonly accounts?: Accounts;
 }

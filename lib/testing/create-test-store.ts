@@ -1,5 +1,6 @@
 import type { Entities } from '../api/entity-types.ts';
 import { MINUTE_MS } from '../base/time.ts';
+import { withShapes } from '../define/codec/existing-rows.ts';
 import type { Model } from '../define/define-model.ts';
 import type { Operations } from '../define/define-operation.ts';
 import { consumerOf } from '../engine/consume/consume.ts';
@@ -67,10 +68,11 @@ export async function createTestStore<All extends Entities, Own extends Operatio
     connectionString,
     httpClient,
   }));
-  const storage = openStorage(
+  const opened = openStorage(
     further.length > 0 ? { accounts: several, containers: model.containerAccounts } : memory,
     model.prefix,
   );
+  const storage = withShapes(opened, model.list);
   await provision(storage, resourcesOf(model.list, now(), model));
   const engine = createEngine(storage, { now, keys: PLAIN_KEYS, rulesMaxAge: model.rulesMaxAge, queueParts });
   const failures: string[] = [];

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { TokenCredential } from '@azure/identity';
 import { VALID_FOR_MS } from '../../lib/access/grant.ts';
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { layersOf, type PlacedLayer } from '../../lib/define/places/placement.ts';
 import { type AppResources, resourcesOf } from '../../lib/operations/resources.ts';
@@ -48,7 +49,7 @@ export function accountsOpener(model?: Model): (folder: string) => Promise<OpenA
     const { options, loadModel: loadOwn } = await findAccounts(folder);
     const used = model ?? (await loadOwn());
     return {
-      storage: openStorage(options, used.prefix),
+      storage: withShapes(openStorage(options, used.prefix), used.list),
       resources: resourcesOf(used.list, Date.now(), used),
       grantedForMs: used.list.some(({ isWrittenByClients }) => isWrittenByClients) ? VALID_FOR_MS : 0,
       placed: layersOf(used),

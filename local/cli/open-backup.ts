@@ -1,3 +1,4 @@
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import { BACKUP_CONNECTION } from '../../lib/settings.ts';
@@ -20,7 +21,7 @@ export function backupOpener(model?: LinkedModel): (folder: string) => Promise<O
     if (!used.backup) throw new Error('The model declares no backup.');
     if (!found.backup) throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION}.`);
     const backup = openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, used.prefix);
-    const storage = { ...openStorage(found.options, used.prefix), backup };
+    const storage = { ...withShapes(openStorage(found.options, used.prefix), used.list), backup };
     return { engine: createEngine(storage), backup, model: used, days: used.backup.days };
   };
 }

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import type { TokenCredential } from '@azure/identity';
 import { eraseAll } from '../../lib/api/user-data.ts';
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import type { Erased } from '../../lib/operations/backup/erase-again.ts';
@@ -46,7 +47,7 @@ export function restoreOpener(model?: LinkedModel): (opening: Opening) => Promis
     const at = given === undefined ? found.backup : toAccount(given, await found.credential());
     if (!at) throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION}, or name its storage account by --backup.`);
     const backup = openStorage({ accounts: [{ ...at, name: BACKUP_ACCOUNT }] }, used.prefix);
-    const storage = openStorage(found.options, used.prefix);
+    const storage = withShapes(openStorage(found.options, used.prefix), used.list);
     const keys = await openKeys(found, data);
     return {
       model: used,
@@ -54,7 +55,7 @@ export function restoreOpener(model?: LinkedModel): (opening: Opening) => Promis
       erase: (engine, subject) => eraseAll(engine, used, subject),
       async openTarget(to) {
         const { options, prefix } = parsePlace(to, found.options, await found.credential());
-        const target = openStorage(options, prefix ?? used.prefix);
+        const target = withShapes(openStorage(options, prefix ?? used.prefix), used.list);
         const { rulesMaxAge, queueParts } = used;
         return createEngine(target, { keys, rulesMaxAge, queueParts, rekey: createRekey(used.list) });
       },

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import pMap from 'p-map';
 import { keptFor } from '../../lib/base/once.ts';
 import type { Values } from '../../lib/base/values.ts';
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import type { RequestContext } from '../../lib/http/route.ts';
@@ -55,7 +56,11 @@ export async function prepareWorlds(
   const accounts = connections.map((connection, index) => {
     return { name: index === 0 ? FIRST_ACCOUNT : `account${index + 1}`, connectionString: connection, httpClient };
   });
-  const open = () => openStorage(further.length > 0 ? { accounts } : { connectionString, httpClient }, model.prefix);
+  const open = () =>
+    withShapes(
+      openStorage(further.length > 0 ? { accounts } : { connectionString, httpClient }, model.prefix),
+      model.list,
+    );
   await provision(open(), resources());
   return async () => {
     await clear(connections);

@@ -1,3 +1,4 @@
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import { appendBlock, createAppendBlob, listBlobs, readLines } from '../../lib/storage/append-blobs.ts';
 import {
   AUDIT_CONTAINER,
@@ -180,4 +181,5 @@ export const storageAccounts = {
   storageCall,
   through,
   toLegacyHttpClient,
+  withShapes,
 } as const;

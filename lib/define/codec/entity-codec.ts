@@ -234,7 +234,7 @@ function systemOf(properties: Properties): SystemProperties {
     WriteId: String(properties.WriteId),
     Incarnation: String(properties.Incarnation),
   };
-  for (const name of ['DenormalizedTo', 'MovingFrom', 'Leaving', 'Left', 'FurtherRows'])
+  for (const name of ['DenormalizedTo', 'MovingFrom', 'Leaving', 'Left', 'FurtherRows', 'Carried'])
     if (typeof properties[name] === 'string' && properties[name] !== '') system[name] = properties[name];
   return system;
 }

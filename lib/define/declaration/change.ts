@@ -108,6 +108,8 @@ export interface SystemProperties {
   readonly Left?: string;
   /** The further rows of the entity, each with the id of the write that last changed it: see further-rows.ts. */
   readonly FurtherRows?: string;
+  /** The properties of a row of another program that no field names: see existing-rows.ts. */
+  readonly Carried?: string;
 }
 
 /** The known state of an entity's row, from which a change is planned. */

@@ -5,6 +5,7 @@ import type { KeyTemplate } from '../keys/key-template.ts';
 import { anything, byName, declaredEntity, nameOfEntity, names, optionsOf } from '../schema/options.ts';
 import { type Access, type AccessDeclaration, AccessOptions, RulesDescription } from './access.ts';
 import { AttachmentDeclaration } from './attachment.ts';
+import { type Existing, ExistingOptions } from './existing.ts';
 import type { Expiry } from './expiry.ts';
 import { type Index, IndexDescription, TemplateDescription } from './indexes.ts';
 import { type Total, TotalDescription } from './totals.ts';
@@ -49,6 +50,11 @@ export interface Options<Field extends string = string, Other extends Others = U
    * default the table is the app's alone.
    */
   readonly sharedTable?: boolean;
+  /**
+   * A table that another program has filled, and may go on filling, with rows of its own form. The engine reads and writes them as they are: names and types
+   * of properties, keys, properties that no field names, and rows that are none of the entity.
+   */
+  readonly existing?: Existing<Field>;
   /**
    * Key templates, such as `empid_{employeeId}`, for the partition key and the row key. `appends` says that the partition key is
    * meant to begin with a time, so that all writes of the moment go to one end of the table. `former` is the key of the same fields under
@@ -210,6 +216,7 @@ const ENTITY_OPTIONS = {
   schema: { accepts: anything(), inSeries: true },
   table: { accepts: z.string(), inSeries: true, remembered: z.string() },
   sharedTable: { accepts: z.boolean().optional(), inSeries: true },
+  existing: { accepts: ExistingOptions.optional(), notInArchive: true, notInUnion: true },
   key: {
     accepts: optionsOf({
       partition: z.string(),

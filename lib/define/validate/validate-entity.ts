@@ -16,6 +16,8 @@ import { VerifiedBy } from './malformed-terms.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model; a period adds up to 8 digits. */
 const TABLE_NAME = /^[a-z][a-z0-9]{2,54}$/;
+/** Names of the service ignore case, and the emulator needs the case of the creation. */
+const EXISTING_TABLE_NAME = /^[A-Za-z][A-Za-z0-9]{2,62}$/;
 /** Part of a path and of function names, which ignore case. */
 const ENTITY_NAME = /^[a-z][a-z0-9]{0,59}$/;
 const INDEX_NAME = /^[a-z][A-Za-z0-9]{0,49}$/;
@@ -73,7 +75,7 @@ function* nameErrors(entity: DeclaredEntity): Generator<string> {
   const indexes = Object.values(entity.indexes).flatMap(({ remote }) => remote?.table ?? []);
   const expiry = entity.expiry?.table === undefined ? [] : [entity.expiry.table];
   for (const table of [entity.table, ...archive, ...indexes, ...totals, ...expiry])
-    if (!TABLE_NAME.test(table))
+    if (!(entity.existing && table === entity.table ? EXISTING_TABLE_NAME : TABLE_NAME).test(table))
       yield `the table name "${table}" is not accepted. Use 3 to 55 lower-case letters and digits, a letter first.`;
   yield* inheritedNameErrors('entity', [entity.name]);
   yield* inheritedNameErrors('archive', archive);

@@ -5,6 +5,7 @@ import { projectionsOf, tablesOf } from '../places/index-entries.ts';
 import { type Placement, placementErrors } from '../places/placement.ts';
 import { lookupBy, referringFields } from '../places/relation.ts';
 import { overlapErrors } from './key-overlap.ts';
+import { existingErrors } from './validate-existing.ts';
 import { ruleErrors } from './validate-rules.ts';
 import { userRowErrors } from './validate-user-rows.ts';
 import { visitorErrors } from './validate-visitors.ts';
@@ -63,7 +64,9 @@ export function validateModel(model: ModelParts, reserved: Reserved): string[] {
     nameErrors(entities, reserved),
     operationErrors(model, reserved),
     tableErrors(entities, reserved),
-    ...entities.map((entity) => naming(entity, [...entityErrors(entity), ...ruleErrors(entity)])),
+    ...entities.map((entity) =>
+      naming(entity, [...entityErrors(entity), ...ruleErrors(entity), ...existingErrors(entity, entities)]),
+    ),
     userRowErrors(entities),
     ...patternErrors(entities, reserved),
     overlapErrors(entities),

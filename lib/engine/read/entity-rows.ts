@@ -5,6 +5,7 @@ import { backOff } from '../../base/time.ts';
 import { hasValue, omit, pick, type Values, WrongValue } from '../../base/values.ts';
 import { commandLine } from '../../command-line.ts';
 import { storedVersion, toSnapshot, toValues } from '../../define/codec/entity-codec.ts';
+import { onlyRead } from '../../define/codec/existing-rows.ts';
 import {
   formatListedRows,
   furtherRowRange,
@@ -113,8 +114,12 @@ export async function requireRekeyed(engine: Engine, entity: Entity): Promise<vo
   if (phase !== (entity.formerKey ? undefined : 'former')) throw beingRekeyed(entity);
 }
 
-/** Throws `busy` unless entities may be written at the key of this declaration. Called when the time of a write has begun. */
+/**
+ * Throws `busy` unless entities may be written at the key of this declaration, and `method-not-allowed` if another program alone writes them. Called when the time
+ * of a write has begun.
+ */
 export async function requireWritable(engine: Engine, entity: Entity): Promise<void> {
+  if (entity.existing?.readOnly) throw onlyRead(entity);
   if (!engine.rekey?.has(entity.name)) return;
   const phase = await engine.rekey.phaseOf(engine, entity.name);
   if (entity.formerKey ? phase === 'former' || phase === 'waiting' : phase !== 'former') throw beingRekeyed(entity);

@@ -123,7 +123,7 @@ async function commitAnnounced(
   const sentAt = engine.now();
   const deadline = sentAt + engine.timing.commitWithinMs;
   // Each attempt looks again: what the process knows of the phase when the time of its transaction begins limits both.
-  if (engine.rekey) for (const { entity } of changes) await requireWritable(engine, entity);
+  for (const { entity } of changes) await requireWritable(engine, entity);
   const isSharedTable = changes.some(({ entity }) => isShared(engine, entity));
   const rows = siblingRowsOf(changes, isSharedTable);
   const mark = {

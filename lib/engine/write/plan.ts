@@ -265,6 +265,7 @@ function entityAction(
     WriteId: writeId,
     Incarnation: arrival?.incarnation ?? kept.Incarnation ?? change.incarnation ?? writeId,
     ...(kept.DenormalizedTo ? { DenormalizedTo: kept.DenormalizedTo } : {}),
+    ...(kept.Carried ? { Carried: kept.Carried } : {}),
     ...(arrival ? { MovingFrom: arrival.movingFrom } : {}),
     ...rows.system,
   };

@@ -48,7 +48,8 @@ type OfEngine =
   | 'access'
   | 'label'
   | 'maxAge'
-  | 'sharedTable';
+  | 'sharedTable'
+  | 'existing';
 
 const OPTIONS = {
   indexes: { byName: { kind: 'intra-partition' } },

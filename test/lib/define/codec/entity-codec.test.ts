@@ -162,7 +162,7 @@ describe('an entity', () => {
   });
 
   test('has room for every system property', () => {
-    const system: Required<Internal['SystemProperties']> = {
+    const system: Required<Omit<Internal['SystemProperties'], 'Carried'>> = {
       EntityType: 'bags',
       EntityVersion: 1,
       WriteId: 'w',

@@ -1,0 +1,56 @@
+import { canBeStored, OWN_PROPERTY, storedFields } from '../codec/existing-rows.ts';
+import type { Entity } from '../declaration/entity.ts';
+
+/** What a declaration over a table of another program must be. */
+
+/** Yields a sentence for each error of an entity with `existing`. `entities` are those of the model. */
+export function* existingErrors(entity: Entity, entities: readonly Entity[]): Generator<string> {
+  const { existing, table, columns, schema } = entity;
+  if (!existing) return;
+  for (const option of refusedOptions(entity))
+    yield `it has existing, and ${option}. Remove that: in a table of another program, an entity is one row, with indexes and totals in tables of their own.`;
+  const other = entities.find((one) => one.table === table && !one.existing);
+  if (other) yield `its table is also that of "${other.name}", which has no existing. Give one of them another table.`;
+  for (const field of Object.keys(existing.properties ?? {}))
+    if (!Object.hasOwn(schema.shape, field))
+      yield `existing.properties has "${field}", which the schema does not have. Add it to the schema, or correct the name.`;
+  const fields = storedFields(entity);
+  for (const { field, name, type } of fields) {
+    const column = columns[field];
+    if (column && !canBeStored(column, type))
+      yield `existing.properties stores "${field}" as ${type}, which its schema does not allow: use z.boolean() for a Boolean, z.int() or a text of digits for an Int64, z.int() within 32 bits for an Int32, z.number() for a Double, and texts for the others.`;
+    if (name.startsWith(OWN_PROPERTY) || ['PartitionKey', 'RowKey', 'Timestamp'].includes(name))
+      yield `existing.properties names the property "${name}" for "${field}". Names that begin with ${OWN_PROPERTY} are those of the engine, and keys and time stamps are not properties: leave out a field of the key.`;
+    const twin = fields.find((one) => one.name === name && one.field !== field);
+    if (twin && twin.field < field)
+      yield `existing.properties names "${name}" for "${twin.field}" and "${field}". Each field needs a property of its own.`;
+  }
+}
+
+/** The options of the entity that need rows of another form. */
+function refusedOptions(entity: Entity): string[] {
+  const { indexes, access, series } = entity;
+  const used: Readonly<Record<string, boolean>> = {
+    period: entity.period !== undefined,
+    archive: entity.archive !== undefined,
+    movable: entity.movable.length > 0,
+    childOf: entity.childOf !== undefined,
+    'children of other declarations': entity.children.length > 0,
+    counts: Object.keys(entity.counts).length > 0,
+    'a count in another declaration': entity.countedBy.length > 0,
+    denormalized: Object.keys(entity.denormalized).length > 0,
+    'copies in another declaration': entity.dependents.length > 0,
+    encrypted: entity.encrypted.length > 0,
+    large: entity.large.length > 0,
+    attachments: Object.keys(entity.attachments).length > 0,
+    split: Object.keys(entity.split).length > 0,
+    wide: entity.wide,
+    expiry: entity.expiry !== undefined,
+    version: entity.version !== 1,
+    'key.former': entity.formerKey !== undefined,
+    'access.own': access.own !== undefined,
+    'an index in its own partition': Object.values(indexes).some(({ remote }) => !remote),
+    'a data series': series !== undefined,
+  };
+  return Object.keys(used).filter((option) => used[option]);
+}
