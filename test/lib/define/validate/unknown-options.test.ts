@@ -25,7 +25,11 @@ const define = (part: object) => defineEntity('cars', { ...common, ...part });
 const withIndex = (index: object) => define({ indexes: { byPlate: index } });
 
 test.each<[string, () => unknown, string]>([
-  ['entity', () => define({ indices: {} }), '"indices" is not an option. Use schema, table, sharedTable, existing, key, indexes'],
+  [
+    'entity',
+    () => define({ indices: {} }),
+    '"indices" is not an option. Use schema, table, sharedTable, existing, key, indexes',
+  ],
   [
     'key',
     () => define({ key: { ...key, rows: 'a' } }),
