@@ -166,14 +166,24 @@ function carry(fields: Record<string, unknown>, unknown: Properties): Properties
   return isNone ? fields : { ...fields, [CARRIED]: JSON.stringify(unknown) };
 }
 
+const NUMBERS: readonly ColumnType[] = ['Int32', 'Int64', 'Double'];
+
 /**
  * The fields that the key of a row has; undefined if it is no key of the entity. A key that its template would write in another way is none: a write would miss the
  * row.
  */
-function keyFieldsAt({ partition, row }: Entity, partitionKey: string, rowKey: string): Properties | undefined {
+function keyFieldsAt(
+  { partition, row, columns }: Entity,
+  partitionKey: string,
+  rowKey: string,
+): Properties | undefined {
   const [ofPartition, ofRow] = [parseKey(partition, partitionKey), parseKey(row, rowKey)];
   if (!ofPartition || !ofRow) return undefined;
   const values = { ...ofPartition, ...ofRow };
+  // A number has one text: 7 is not in the key 007.
+  const isText = (field: string) =>
+    !NUMBERS.includes(columns[field] ?? 'String') || String(Number(values[field])) === String(values[field]);
+  if (!Object.keys(values).every(isText)) return undefined;
   const isSame = (template: KeyTemplate, key: string) =>
     template.fields.some((field) => values[field] === undefined) || buildKey(template, values) === key;
   return isSame(partition, partitionKey) && isSame(row, rowKey) ? values : undefined;

@@ -4,7 +4,7 @@ import { optionsOf } from '../schema/options.ts';
 /** A table that another program fills: the option `existing` of a declaration. */
 
 /** The types of properties that no schema tells: their values are texts in an entity. */
-export const STORED_TYPES = ['String', 'Boolean', 'Int32', 'Int64', 'Double', 'DateTime', 'Guid', 'Binary'] as const;
+const STORED_TYPES = ['String', 'Boolean', 'Int32', 'Int64', 'Double', 'DateTime', 'Guid', 'Binary'] as const;
 export type StoredType = (typeof STORED_TYPES)[number];
 
 /** The name of a property, or its name and its type. */
