@@ -213,9 +213,12 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
     async run(runtime, context) {
       const engine = await runtime.readyEngine(context);
       const until = Date.now() + ORPHANS_FOR_MS;
+      const { backup, list } = runtime.model;
       const deleteBlobs = async () => {
-        const { checked, deleted, foreign, isComplete } = await collectOrphans(engine, runtime.model.list, { until });
+        const options = { until, days: backup?.days };
+        const { checked, deleted, kept, foreign, isComplete } = await collectOrphans(engine, list, options);
         context.log(`${deleted} of ${checked} blobs deleted.`);
+        if (kept > 0) context.warn(`${kept} blobs without a row kept until the backup has copied them.`);
         if (foreign > 0)
           context.warn(`${foreign} blobs of other programs left. Move them to a container of their own.`);
         if (!isComplete) context.warn('The next run checks the other blobs, as there are too many for one run.');

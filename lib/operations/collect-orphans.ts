@@ -10,10 +10,12 @@ import { unlessTableMissing } from '../engine/period-tables.ts';
 import { LARGE_CONTAINER, ORPHAN_AFTER_MS, parseReferrer } from '../engine/read/text-blobs.ts';
 import { ARRIVALS_CONTAINER } from '../features/large-entities/attachment.ts';
 import { isOwnBlob } from '../storage/blob-owner.ts';
-import { deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
+import { blobLength, deleteBlob, deleteUpload, type ListedBlob, listContainer } from '../storage/blobs.ts';
+import { BACKUP_CONTAINER } from '../storage/row-journal.ts';
 import { type Address, type Row, readRange, readRow, tryAction } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { blobFolder } from './backup/format.ts';
 
 /**
  * Large entities pattern: an orphan is a blob that no row refers to. It is left by a crash, by a write with an unknown outcome,
@@ -29,6 +31,8 @@ import { inPattern } from '../telemetry/span.ts';
  *   - a copy that a move between storage accounts makes is new there.
  *
  * Rows that are changed by hand or restored announce nothing. If the row of the position is deleted, the next search asks for all.
+ *
+ * With a backup, an orphan stays until the backup has a copy, as a cut from before may refer to it. The next search then begins where this one did.
  */
 
 const CONCURRENCY = 16;
@@ -44,9 +48,15 @@ const Position = z.object({
 });
 const POSITION: Address = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.orphans, row: SYSTEM_ROWS.position };
 
+interface CollectOptions {
+  readonly until?: number;
+  /** The retention of the backup, if there is one. */
+  readonly days?: number | undefined;
+}
+
 /**
- * Deletes orphans and uploads that were never accepted. Returns counts: `checked` has the blobs that were asked for, `foreign` those of other
- * programs, which stay. No check starts after `until`, in milliseconds: the next
+ * Deletes orphans and uploads that were never accepted. Returns counts: `checked` has the blobs that were asked for, `kept` the orphans that the
+ * backup has not copied yet, `foreign` the blobs of other programs, which stay. No check starts after `until`, in milliseconds: the next
  * run then continues, in any process. Safe to run twice or concurrently.
  */
 export const collectOrphans = inPattern(
@@ -54,12 +64,13 @@ export const collectOrphans = inPattern(
   async (
     engine: Engine,
     entities: readonly Entity[],
-    { until = Infinity }: { readonly until?: number } = {},
-  ): Promise<{ checked: number; deleted: number; foreign: number; isComplete: boolean }> => {
+    { until = Infinity, days }: CollectOptions = {},
+  ): Promise<{ checked: number; deleted: number; kept: number; foreign: number; isComplete: boolean }> => {
     const { storage } = engine;
     const old = isoInstant(engine.now() - ORPHAN_AFTER_MS);
     let checked = 0;
     let deleted = 0;
+    let kept = 0;
     let foreign = 0;
     const isOwn = ({ name }: ListedBlob) => {
       const own = isOwnBlob(name);
@@ -101,11 +112,17 @@ export const collectOrphans = inPattern(
         if (!isOwn(blob) || !(await mayBeOrphan(blob))) return;
         checked += 1;
         if (!(await isUnreferred(engine, blob))) return;
+        if (days !== undefined && !(await isInBackup(engine, blob, days))) {
+          kept += 1;
+          return;
+        }
         await deleteBlob(storage, blob, blob.etag);
         deleted += 1;
       },
       options,
     );
+    const counts = { checked, deleted, kept, foreign, isComplete: end === undefined };
+    if (kept > 0) return counts;
     const position: z.infer<typeof Position> = end
       ? { ...(Since === undefined ? {} : { Since }), Before: before, Container: end.container, Name: end.name }
       : { Since: before };
@@ -117,7 +134,7 @@ export const collectOrphans = inPattern(
       POSITION,
       found ? { kind: 'replace', row, properties, etag: found.etag } : { kind: 'insert', row, properties },
     );
-    return { checked, deleted, foreign, isComplete: end === undefined };
+    return counts;
   },
 );
 
@@ -171,6 +188,13 @@ export function containersOf(entities: readonly Entity[]): string[] {
     entity.features.flatMap(({ stored }) => stored?.blobs?.containers(entity) ?? []),
   );
   return [...new Set([LARGE_CONTAINER, ...declared])];
+}
+
+/** True if the copy is there that the backup keeps for its whole retention from now on. */
+async function isInBackup({ storage, now }: Engine, { container, name }: ListedBlob, days: number): Promise<boolean> {
+  if (!storage.backup) return false;
+  const copy = `${blobFolder(now(), days)}/${container}/${name}`;
+  return (await blobLength(storage.backup, { container: BACKUP_CONTAINER, name: copy })) !== undefined;
 }
 
 async function isUnreferred(engine: Engine, { name, metadata }: ListedBlob): Promise<boolean> {

@@ -12,7 +12,7 @@ import { doorminutes, employees, model, reviews } from '../../fixtures/model.ts'
 import { baseValues } from '../../kit/base.ts';
 import { type Engine, engineCore, engineRead, engineTransfer, engineWrite } from '../../kit/engine.ts';
 import { featureFiles, featureSeries } from '../../kit/features.ts';
-import { operationsModel } from '../../kit/operations.ts';
+import { operationsBackup, operationsModel } from '../../kit/operations.ts';
 import { type Storage, storageAccounts, storageBlobs, storageRows, storageTables } from '../../kit/storage.ts';
 import { IS_EVERY_POINT, sampleRuns } from '../../points.ts';
 import { openWorld, rowsOf, somebody } from '../../world.ts';
@@ -64,7 +64,13 @@ test('a run that ends at its time is continued by the next one, and every blob i
   expect(await collectOrphans({ ...engine, now: () => Date.now() + baseValues.DAY_MS }, model.list)).toMatchObject({
     checked: 0,
   });
-  expect(await collectAllOrphans(engine, model.list)).toEqual({ checked: 3, deleted: 2, foreign: 0, isComplete: true });
+  expect(await collectAllOrphans(engine, model.list)).toEqual({
+    checked: 3,
+    deleted: 2,
+    kept: 0,
+    foreign: 0,
+    isComplete: true,
+  });
 });
 
 /** An account in memory whose clock, and that of the app, a test moves. */
@@ -136,6 +142,38 @@ test('leaves and counts the blobs of other programs, whatever their metadata say
 
 describe('the daily search', () => {
   afterEach(() => void vi.restoreAllMocks());
+
+  test('keeps an orphan until the backup has copied it, in each period of copies, and asks no storage without a backup', async () => {
+    const app = await openClocked();
+    const backup = storageAccounts.openStorage(createMemoryStorage({ account: `backup${randomUUID().slice(0, 8)}` }));
+    await storageTables.provision(backup, { tables: [], queues: [], containers: ['backup'] });
+    const storage = { ...app.storage, backup };
+    const engine = { ...app.engine, storage };
+    const days = 1;
+    const write = async (partition: string) => {
+      const address = { table: 'employees', partition, row: 'empid_1' };
+      const name = engineRead.createBlobName(address, 'photo');
+      const content = { type: 'text/plain', metadata: engineRead.toReferrer(address) };
+      await storageBlobs.writeBlob(storage, { container: 'photos', name }, Buffer.from('x'), content);
+    };
+    const search = () => collectOrphans(engine, model.list, { days });
+    await write('first');
+    await operationsBackup.copyToBackup(engine, model.list, { days });
+    // The next period has begun, and a rule of the account may delete what was copied in this one.
+    await app.wait(25);
+    await write('second');
+    expect(await search()).toMatchObject({ checked: 1, deleted: 0, kept: 1 });
+    await app.wait(25);
+    expect(await search()).toMatchObject({ checked: 2, deleted: 0, kept: 2 });
+    await operationsBackup.copyToBackup(engine, model.list, { days });
+    expect(await search()).toMatchObject({ checked: 2, deleted: 2, kept: 0 });
+    expect(await app.blobs()).toEqual([]);
+    await write('third');
+    await app.wait(25);
+    // Six of each search, the row, and the delete.
+    expect(await costOf(() => collectOrphans(engine, model.list))).toBe(8);
+    expect(await app.blobs()).toEqual([]);
+  });
 
   test('asks for each blob once: 1,000 files take 1,180 transactions in 30 days, where full searches take 30,180', async () => {
     const { engine, storage, wait } = await openClocked();
