@@ -134,15 +134,16 @@ export async function journalRows(
   await deferred(journal.append({ time, table, partition, rows }));
 }
 
-/** Adds a row as it is stored: the change that left it so may have ended without its line. */
-export async function journalSeen(
-  journal: RowJournal | undefined,
-  { table, partition, row, etag, properties }: Omit<Executed, 'actions'> & SeenRow,
-): Promise<void> {
-  const time = timeOf(etag);
-  if (!journal?.hasTable(table, partition) || time === undefined) return;
-  const rows = [{ row, time, properties: toTyped(properties) }];
-  await deferred(journal.append({ time, table, partition, rows }));
+/** Adds rows of a transaction as they are stored: it may have ended without its line. */
+export async function journalSeen(journal: RowJournal | undefined, seen: readonly SeenRow[]): Promise<void> {
+  const [{ table, partition } = { table: '', partition: '' }] = seen;
+  if (!journal?.hasTable(table, partition)) return;
+  const rows = seen.flatMap(({ row, etag, properties }) => {
+    const time = timeOf(etag);
+    return time === undefined ? [] : [{ row, time, properties: toTyped(properties) }];
+  });
+  if (rows.length > 0)
+    await deferred(journal.append({ time: greatest(rows.map(({ time }) => time)), table, partition, rows }));
 }
 
 /** Adds that a row was absent when it was read: from before the read on, so that it does not cover what is created after it. */
@@ -156,7 +157,7 @@ export async function journalAbsent(
   await deferred(journal.append({ time, table, partition, rows: [{ row, time, deleted: true }] }));
 }
 
-interface SeenRow {
+interface SeenRow extends Omit<Executed, 'actions'> {
   readonly row: string;
   readonly etag: string;
   readonly properties: Properties;

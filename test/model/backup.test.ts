@@ -34,6 +34,7 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   inOrder: ['mergedScan', /a is 1, 2, not 1, 3/],
   oldMerges: ['merges', /a is 4, 2, not 4, 4/],
   noSeen: ['intent', /a is 1, 1, not 2, 2/],
+  seenByRow: ['intent', /at 20, a is 2, 2, not 1, 1/],
   seenNow: ['intent', /a is 2, 2, not 3, 3/],
   earlyCopy: ['moved', /a is 1, 1, not absent/],
   earlySwitch: ['movedRecreated', /a is 2, 2, not 4, 4/],

@@ -11,7 +11,7 @@
  * - A move gives copies the times of another clock. It copies a row, and opens the slot at the target, once that clock has passed the source.
  * - A snapshot begins before its first request and ends after its last one by what clocks may differ. A cut takes the last one that has ended,
  *   and the lines from its begin on, none from before.
- * - A queue function that has the intent of a writer appends the rows as it reads them, with their times.
+ * - A queue function that has the intent of a writer appends the rows as it reads them, with their times: those of one write in one line.
  *
  * Each storage request is one step. In each state the rows are restored to every moment, and compared with what the writers have done by then:
  * a change that has a line is there, whole. One that has none yet may be missing, each row for itself, and nothing else may. A cut has it whose
@@ -42,6 +42,7 @@ export const RULES = {
   inOrder: 'merges are applied in the order of the journal, and again if their line is repeated',
   oldMerges: 'merges are applied to a row that has them already',
   noSeen: 'the queue function writes no line',
+  seenByRow: 'the queue function writes a line for each row',
   seenNow: 'the line of the queue function has the time at which it was written',
   earlyCopy: 'a row is copied before the clock of the target has passed its time',
   earlySwitch: 'a move ends before the clock of the target has passed the last change at the source',
@@ -326,11 +327,13 @@ function violationIn(state: State, broken: Rule | undefined): string | undefined
   return undefined;
 }
 
-/** Notes that the cuts from a time on must have a change. */
+/** Notes that the cuts from a time on must have a change. None has a part of a transaction, and only a delete may count earlier than it was. */
 function demand(state: State, writer: number, { time, row }: { readonly time: number; readonly row?: RowName }): void {
   for (const version of state.versions)
-    if (version.by === writer && (row === undefined || version.row === row))
-      version.cut = Math.min(version.cut ?? time, time);
+    if (version.by === writer && (row === undefined || version.row === row)) {
+      const from = version.effect === 'delete' ? time : Math.max(time, version.time);
+      version.cut = Math.min(version.cut ?? from, from);
+    }
 }
 
 /** Executes the transaction of a writer. False if storage rejects it. */
@@ -458,7 +461,7 @@ function see(state: State, at: number, broken: Rule | undefined): undefined {
     writer.sees = 'no';
     const now = ownClock(state);
     const found = seen.filter(({ stored, row }) => stored || rowsOf(kind).some((one) => one.row === row));
-    const groups = Map.groupBy(found, ({ stored }) => stored?.by);
+    const groups = Map.groupBy(found, ({ stored, row }) => (broken === 'seenByRow' ? row : stored?.by));
     for (const group of groups.values()) {
       const rows = group.map(({ row, stored, date }): LineRow => {
         // Nothing that is written after the read has this time, and the intent has been hidden for longer.

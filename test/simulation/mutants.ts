@@ -47,7 +47,7 @@ const BACKUP: readonly Mutant[] = [
   {
     without: 'A queue function adds no line of what its intent names',
     file: 'lib/engine/consume/consume.ts',
-    edits: [['    for (const { intent, items } of checked) await journalNamed(engine, intent.table, items);\n', '']],
+    edits: [['    await journalNamed(engine, checked.flatMap(namedIn));\n', '']],
   },
   {
     without: 'A queue function adds values without their types',

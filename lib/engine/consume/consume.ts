@@ -13,7 +13,7 @@ import { rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { kindOf } from '../../storage/errors.ts';
 import { journalAbsent, journalSeen, withAttempt } from '../../storage/row-journal.ts';
-import { readRange } from '../../storage/rows.ts';
+import { type Address, type Row, readRange } from '../../storage/rows.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
@@ -115,7 +115,7 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     });
     const hold = await take();
     if (!hold) return;
-    for (const { intent, items } of checked) await journalNamed(engine, intent.table, items);
+    await journalNamed(engine, checked.flatMap(namedIn));
     for (const { intent, entity, items } of checked) {
       for (const part of await byKey(engine, findEntity(entities, intent.entity), { entity, items }))
         await reconcile(engine, part.entity, { ...intent, items: part.items }, { hold });
@@ -132,6 +132,9 @@ export async function consumeIntent({ engine, entities, log }: Consumer, message
     record.reconcileLag(engine.now() - unwrap(message).history.since);
   });
 }
+
+const namedIn = ({ intent: { table }, items }: Pick<Reconciled, 'items'> & { readonly intent: Intent }) =>
+  items.map(({ partition, row }): Address => ({ table, partition, row }));
 
 interface Reconciled {
   readonly entity: Entity;
@@ -197,13 +200,14 @@ async function continueFanOut(
 }
 
 /**
- * Adds the entities that an intent names to the journal of a backup, as they are stored: the writer may have died before it did. One transaction for
- * each, and none without a backup.
+ * Adds entities that an intent names to the journal of a backup, as they are stored: the writer may have died before it did. The rows of a
+ * transaction, which have the id of their write, get one line. One transaction for each entity, and none without a backup.
  */
-async function journalNamed({ storage }: Engine, table: string, items: readonly IntentItem[]): Promise<void> {
+async function journalNamed({ storage }: Engine, named: readonly Address[]): Promise<void> {
   const { journal } = storage;
   if (!journal) return;
-  for (const { partition, row: from } of items) {
+  const seen: Row[] = [];
+  for (const { table, partition, row: from } of named) {
     const further = rangeOfPrefix(from + FURTHER_ROW);
     const { result: found, attempt } = await withAttempt(() =>
       unlessTableMissing(readRange(storage, { table, partition, from, before: further.before, isTyped: true }), {
@@ -211,11 +215,13 @@ async function journalNamed({ storage }: Engine, table: string, items: readonly 
         more: false,
       }),
     );
-    for (const row of found.rows)
-      if (row.row === from || row.row.startsWith(from + FURTHER_ROW)) await journalSeen(journal, row);
+    seen.push(...found.rows.filter(({ row }) => row === from || row.startsWith(from + FURTHER_ROW)));
     if (!found.rows.some(({ row }) => row === from))
       await journalAbsent(journal, { table, partition, row: from }, attempt);
   }
+  const writeOf = ({ table, partition, row, properties: { WriteId = row } }: Row) =>
+    JSON.stringify([table, partition, WriteId]);
+  for (const rows of Map.groupBy(seen, writeOf).values()) await journalSeen(journal, rows);
 }
 
 /** Handles a message of `transfers`. */

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { openBackedUp as openStill } from '../../../backed-up.ts';
 import { apiCalls } from '../../../kit/api.ts';
+import { engineWrite } from '../../../kit/engine.ts';
 import type { Internal } from '../../../kit/internal.ts';
 import { operationsBackup } from '../../../kit/operations.ts';
 import { storageJournal } from '../../../kit/storage.ts';
@@ -9,6 +11,7 @@ import {
   type BackedUp,
   entityNamed,
   laterThanNow,
+  model,
   openBackedUp,
   restoredRows,
   storedRows,
@@ -173,6 +176,37 @@ describe('the journal of a backup', () => {
     // The row may have been created 20 ms before the second, after the read.
     const time = '2026-11-29T12:00:04.9600000Z';
     expect(entries).toEqual([{ table: 'notes', partition: 'p', time, rows: [{ row: 'a', time, deleted: true }] }]);
+  });
+
+  test('gets a transaction whole from the queue if its process died before the append', async () => {
+    const app = await openStill(model);
+    await app.snapshot();
+    const from = app.cut();
+    const dying = {
+      ...app.engine,
+      storage: {
+        ...app.storage,
+        journal: { ...app.storage.journal, append: () => Promise.reject(new Error('Dead.')) },
+      },
+    } as typeof app.engine;
+    const creates = ['1', '2'].map((personId) => ({
+      create: { team: 'p', personId, email: `${personId}@x`, town: 'Bern' },
+    }));
+    await expect(engineWrite.writeBatch(dying, entityNamed('people'), creates)).rejects.toThrow('Dead.');
+    await app.settle();
+    const source = { backup: app.backup, storage: app.storage };
+    const span = { from, to: app.cut() };
+    const [line, ...more] = await Array.fromAsync(operationsBackup.readJournal(source, span));
+    if (!line || !('rows' in line)) return expect.fail();
+    const times = line.rows.map(({ time }) => time);
+    expect([more, new Set(times).size, line.time]).toEqual([[], 2, times.toSorted().at(-1)]);
+    for (const [at, rows] of [
+      [times.toSorted()[0] ?? '', 0],
+      [line.time, 2],
+    ] as const)
+      expect(
+        await Array.fromAsync((await operationsBackup.readState(source, at, { table: 'people' })).rows),
+      ).toHaveLength(rows);
   });
 
   test('acknowledges no change before the backup has it', async () => {
