@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import type { Values } from '../../../../lib/index.ts';
-import { type BackedUp, openBackedUp } from '../../../backed-up.ts';
+import { type BackedUp, dump, openBackedUp } from '../../../backed-up.ts';
 import { departments, employees, model, reviews } from '../../../fixtures/model.ts';
 import type { Entity } from '../../../kit/define.ts';
 import { type Engine, engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
@@ -160,4 +160,15 @@ test('finishes or undoes the delete of an entity with many children, wherever it
     if (is) await engineWrite.patchEntity(target.engine, employees, one, { lastName: 'Free' });
   }
   expect(outcomes).toEqual(new Set([true, false]));
+});
+
+test('deletes the tombstone of a delete whose message is gone', async () => {
+  const { app, one } = await openEmployee(0);
+  await engineWrite.deleteEntity({ ...app.engine, settleInline: 0 }, employees, one);
+  const tombstonesIn = async ({ storage }: Pick<BackedUp, 'storage'>) =>
+    Object.values(await dump(storage)).filter((text) => JSON.parse(text).EntityType === 'tombstone');
+  expect(await tombstonesIn(app)).toHaveLength(1);
+  const target = await app.openTarget();
+  const { settled, findings } = await app.restore(target, app.cut());
+  expect([settled.tombstones, findings, await tombstonesIn(target)]).toEqual([1, [], []]);
 });
