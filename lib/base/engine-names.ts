@@ -50,6 +50,7 @@ export const SYSTEM_ROWS = {
   probe: 'probe',
   restored: 'restore',
   drilled: 'drilled',
+  verified: 'verified',
 } as const;
 
 /** Begin the row keys in a table of totals. Only totals of one entity are in such a table. */
@@ -79,6 +80,7 @@ export const ROW_TYPES = {
   search: 'search-foreign',
   restore: 'restore',
   drill: 'backup-drill',
+  verification: 'backup-verification',
 } as const;
 
 /** Properties, or what they begin with. The name of a field begins with a lower-case letter. */

@@ -2,8 +2,10 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
 import { z } from 'zod';
+import { isoInstant } from '../../lib/base/time.ts';
 import { commandLine } from '../../lib/command-line.ts';
 import { carryLines } from '../../lib/operations/backup/blobs.ts';
+import { recordVerification } from '../../lib/operations/backup/check-results.ts';
 import { type SnapshotReport, takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { type BackupStatus, readBackupStatus } from '../../lib/operations/backup/status.ts';
 import { verifyBackup } from '../../lib/operations/backup/verify-backup.ts';
@@ -71,23 +73,26 @@ function describeSnapshot({ id, isComplete, tables, rows, parts, bytes, copies, 
   return [`Snapshot ${id}: ${format(rows)} rows in ${format(tables)} tables.`, written, ...copied, transactions];
 }
 
-function describeStatus({ restorableFrom, restorableUntil, snapshots, last, waiting, away }: BackupStatus): string[] {
+function describeStatus({ advice, ...status }: BackupStatus): string[] {
+  const { restorableFrom, restorableUntil, snapshots, last, away, drill, verification } = status;
   const lines = away.map((name) => `The storage account ${name} does not respond.`);
-  if (!last) return [...lines, `The backup has no snapshot yet. To take one, run ${commandLine('backup')}.`];
+  if (!last) return [...lines, 'The backup has no snapshot yet.', ...advice];
   lines.push(
     `Everything can be had back from ${restorableFrom} until ${restorableUntil}, with ${format(snapshots)} snapshots.`,
     `The last one, ${last.id}, has ${format(last.rows)} rows in ${format(last.tables)} tables: ${format(last.parts)} parts with ${formatBytes(last.bytes)}, and ${format(last.blobs.count)} blobs with ${formatBytes(last.blobs.bytes)}.`,
   );
   if (last.took)
     lines.push(`It took ${format(last.took.transactions)} storage transactions and ${last.took.seconds.toFixed(1)} s.`);
-  if (waiting.blobs > 0)
+  if (drill)
     lines.push(
-      `${format(waiting.blobs)} blobs of the journal, since ${waiting.since}, are in accounts of the app only. The timer or ${commandLine('backup')} carries them to the backup.`,
+      `The last drill, at ${drill.at}, restored ${format(drill.rows)} rows of ${format(drill.partitions)} partitions: ${format(drill.differences)} differences.`,
     );
-  return lines;
+  if (verification)
+    lines.push(`The last verification, at ${verification.at}, found ${format(verification.problems)} problems.`);
+  return [...lines, ...advice];
 }
 
-async function verify({ backup, days }: OpenBackup, file: string, isWhole: boolean): Promise<void> {
+async function verify({ engine, backup, days }: OpenBackup, file: string, isWhole: boolean): Promise<void> {
   let lines = 0;
   const progress = startProgress({ rows: () => lines });
   try {
@@ -104,6 +109,7 @@ async function verify({ backup, days }: OpenBackup, file: string, isWhole: boole
       `${format(found.snapshots)} snapshots: ${format(parts.read)} of ${format(parts.all)} parts and ${format(journal.read)} of ${format(journal.all)} blobs of the journal read, with ${format(found.lines)} lines. ${format(found.problems.length)} problems.`,
     );
     if (progress.signal.aborted) process.exitCode = INTERRUPTED_EXIT_CODE;
+    else await recordVerification(engine, { At: isoInstant(engine.now()), Problems: found.problems.length });
     if (found.problems.length > 0) process.exitCode = 1;
   } finally {
     progress.stop();

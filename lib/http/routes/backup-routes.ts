@@ -107,6 +107,9 @@ const Bytes = Count.describe('In bytes');
 const Time = z.iso.datetime();
 const Status = z.object({
   days: z.int().describe('The retention'),
+  state: z
+    .enum(['begins', 'fine', 'overdue'])
+    .describe('`begins` before the first snapshot, `overdue` if the last one is older than 26 hours'),
   restorableFrom: Time.optional().describe('The first instant that can be had back; absent before the first snapshot'),
   restorableUntil: Time.optional().describe('The last instant that the account of the backup has'),
   snapshots: Count.describe('Within the retention'),
@@ -129,7 +132,16 @@ const Status = z.object({
   waiting: z
     .object({ blobs: Count, bytes: Bytes, since: Time.optional() })
     .describe('Changes that are in accounts of the app, because that of the backup did not respond'),
+  drill: z
+    .object({ at: Time, partitions: Count, rows: Count, differences: Count })
+    .optional()
+    .describe('The last restore of a sample, compared with what is stored'),
+  verification: z
+    .object({ at: Time, problems: Count })
+    .optional()
+    .describe('The last time that the command compared the backup with its checksums'),
   away: z.array(z.string()).optional().describe('The storage accounts that do not respond; absent if all respond'),
+  advice: z.array(z.string()).describe('What to do next, with commands'),
 });
 
 /** What there is of the backup. */

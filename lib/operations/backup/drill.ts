@@ -1,15 +1,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { z } from 'zod';
-import { ROW_TYPES, SYSTEM_PARTITIONS, SYSTEM_ROWS } from '../../base/engine-names.ts';
 import { isoInstant } from '../../base/time.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
 import { dropTable, listTables } from '../../storage/provision.ts';
 import { toTime } from '../../storage/row-journal.ts';
-import { type Address, readRange, readRow, submit } from '../../storage/rows.ts';
+import { type Address, readRange } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
+import { recordDrill } from './check-results.ts';
 import type { Manifest } from './format.ts';
 import { sourceOf } from './history.ts';
 import { type BackupSource, type RowState, readJournal, readManifests, readState } from './read-backup.ts';
@@ -42,9 +41,6 @@ const SAMPLE = 8;
 const ATTEMPTS = 4;
 const PATIENCE_MS = 1_000;
 
-const RESULT: Address = { table: SYSTEM_TABLE, partition: SYSTEM_PARTITIONS.drill, row: SYSTEM_ROWS.drilled };
-const Result = z.object({ At: z.string(), Partitions: z.int(), Rows: z.int(), Differences: z.int() });
-
 type Partition = Pick<Address, 'table' | 'partition'>;
 
 /** Restores a sample. `scratch` has the accounts of the app under another prefix, of which every table is dropped. */
@@ -64,7 +60,12 @@ export const drillBackup = inPattern('backup', async (engine: Engine, scratch: S
         differences.push(`The backup of a partition of ${partition.table} is not what is stored.`);
     const rows = restored.reduce((sum, table) => sum + table.rows, 0);
     const report = { at: isoInstant(engine.now()), partitions: partitions.length, rows, differences };
-    await record(engine, report);
+    await recordDrill(engine, {
+      At: report.at,
+      Partitions: report.partitions,
+      Rows: rows,
+      Differences: differences.length,
+    });
     return report;
   } finally {
     await dropAll(scratch);
@@ -117,26 +118,4 @@ async function isAsStored(engine: Engine, source: BackupSource, partition: Parti
     if (attempt === ATTEMPTS) return false;
     await sleep(PATIENCE_MS);
   }
-}
-
-async function record({ storage }: Engine, report: DrillReport): Promise<void> {
-  const { at, partitions, rows, differences } = report;
-  const properties = {
-    EntityType: ROW_TYPES.drill,
-    At: at,
-    Partitions: partitions,
-    Rows: rows,
-    Differences: differences.length,
-  };
-  const actions = [{ kind: 'upsert', row: RESULT.row, properties }] as const;
-  await submit(storage, { table: RESULT.table, partition: RESULT.partition, actions, isRepeatable: true });
-}
-
-/** The last drill. Undefined if there was none. */
-export async function readDrill({
-  storage,
-}: Engine): Promise<(Omit<DrillReport, 'differences'> & { readonly differences: number }) | undefined> {
-  const found = await readRow(storage, RESULT);
-  const { data } = Result.safeParse(found?.properties);
-  return data && { at: data.At, partitions: data.Partitions, rows: data.Rows, differences: data.Differences };
 }

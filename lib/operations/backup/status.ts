@@ -1,17 +1,24 @@
 import pMap from 'p-map';
-import { DAY_MS, isoInstant } from '../../base/time.ts';
+import { DAY_MS, HOUR_MS, isoInstant } from '../../base/time.ts';
+import { commandLine } from '../../command-line.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { listBlobs } from '../../storage/append-blobs.ts';
 import { listContainerOf, readBlob } from '../../storage/blobs.ts';
-import { askAccount, awayIn } from '../../storage/errors.ts';
+import { askAccount, awayIn, unlessSlow } from '../../storage/errors.ts';
 import { BACKUP_CONTAINER } from '../../storage/row-journal.ts';
 import { accountsOf, type Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
+import { type CheckResults, readCheckResults } from './check-results.ts';
 import { JOURNAL, MANIFESTS, Manifest, manifestName } from './format.ts';
 import { toIdTime } from './snapshot.ts';
 
+/** As that of the alert in the template. */
+const OVERDUE_AFTER_MS = 26 * HOUR_MS;
+
 /** What operators see of a backup. Instants are ISO texts. */
-export interface BackupStatus {
+export interface BackupStatus extends CheckResults {
+  /** `begins` before the end of the first snapshot, `overdue` if the last one is older than 26 hours. */
+  readonly state: 'begins' | 'fine' | 'overdue';
   /** The first instant that can be had back. Undefined without a snapshot. */
   readonly restorableFrom: string | undefined;
   /** The last instant that the account of the backup has, by itself. */
@@ -23,6 +30,8 @@ export interface BackupStatus {
   readonly waiting: { readonly blobs: number; readonly bytes: number; readonly since: string | undefined };
   /** The accounts that do not respond. */
   readonly away: readonly string[];
+  /** What to do next: sentences with commands. Empty if nothing is to be done. */
+  readonly advice: readonly string[];
 }
 
 interface LastSnapshot {
@@ -39,28 +48,61 @@ interface LastSnapshot {
   readonly blobs: { readonly count: number; readonly bytes: number };
 }
 
-/** Describes the backup: at least three storage transactions, and one for each account of the app. */
-export const readBackupStatus = inPattern(
-  'backup',
-  async ({ storage, now }: Engine, days: number): Promise<BackupStatus> => {
-    const { backup } = storage;
-    const [snapshots, waiting] = await Promise.all([
-      backup && askAccount(backup, readSnapshots(backup, now() - days * DAY_MS)),
-      pMap(accountsOf(storage), async (account) => askAccount(account, readWaiting(account))),
-    ]);
-    const found = waiting.flatMap(({ result = [] }) => result);
-    const [since] = found.flatMap(({ first }) => first ?? []).toSorted();
-    const { result: { count = 0, oldest, newest } = {} } = snapshots ?? {};
-    return {
-      restorableFrom: oldest?.finishedAt,
-      restorableUntil: newest && (since ?? isoInstant(now())),
-      snapshots: count,
-      last: newest && describe(newest),
-      waiting: { blobs: found.length, bytes: found.reduce((sum, { length }) => sum + length, 0), since },
-      away: awayIn([...waiting, ...(snapshots ? [snapshots] : [])]),
-    };
-  },
-);
+/** Describes the backup: at least four storage transactions, and one for each account of the app. */
+export const readBackupStatus = inPattern('backup', async (engine: Engine, days: number): Promise<BackupStatus> => {
+  const { storage, now } = engine;
+  const { backup } = storage;
+  const [snapshots, waiting, checks] = await Promise.all([
+    backup && askAccount(backup, readSnapshots(backup, now() - days * DAY_MS)),
+    pMap(accountsOf(storage), async (account) => askAccount(account, readWaiting(account))),
+    unlessSlow(readCheckResults(engine)),
+  ]);
+  const found = waiting.flatMap(({ result = [] }) => result);
+  const [since] = found.flatMap(({ first }) => first ?? []).toSorted();
+  const { result: { count = 0, oldest, newest } = {} } = snapshots ?? {};
+  const status = {
+    state: !newest ? 'begins' : now() - Date.parse(newest.finishedAt) > OVERDUE_AFTER_MS ? 'overdue' : 'fine',
+    restorableFrom: oldest?.finishedAt,
+    restorableUntil: newest && (since ?? isoInstant(now())),
+    snapshots: count,
+    last: newest && describe(newest),
+    ...checks,
+    waiting: { blobs: found.length, bytes: found.reduce((sum, { length }) => sum + length, 0), since },
+    away: awayIn([...waiting, ...(snapshots ? [snapshots] : [])]),
+  } as const;
+  return { ...status, advice: adviceOn(status) };
+});
+
+function adviceOn({ state, waiting, away, drill, verification }: Omit<BackupStatus, 'advice'>): string[] {
+  const take = `run ${commandLine('backup')}`;
+  const all = commandLine('backup', 'verify --all');
+  // Nothing is known of a backup that does not respond.
+  const isKnown = away.length === 0;
+  return [
+    ...(isKnown && state === 'begins'
+      ? [`The timer takes the first snapshot within an hour. To take the snapshot now, ${take}.`]
+      : []),
+    ...(state === 'overdue'
+      ? [`The last snapshot is older than 26 hours: the log of the timer "backup" says why. To take one now, ${take}.`]
+      : []),
+    ...(waiting.blobs > 0
+      ? [
+          `The account of the backup lacks changes since ${waiting.since}. The timer carries them there. To do so now, ${take}.`,
+        ]
+      : []),
+    ...(drill && drill.differences > 0
+      ? [
+          `The last drill found differences: the log of the timer "backup-drill" has them. To look at everything, run ${all}.`,
+        ]
+      : []),
+    ...(verification && verification.problems > 0
+      ? [`The last verification found problems. To list them, run ${all}.`]
+      : []),
+    ...(isKnown && state !== 'begins' && !verification
+      ? [`Nobody has compared the backup with its checksums. To do so, run ${commandLine('backup', 'verify')}.`]
+      : []),
+  ];
+}
 
 async function readSnapshots(backup: Storage, oldestAt: number) {
   const names = await listBlobs(backup, { container: BACKUP_CONTAINER, prefix: `${MANIFESTS}/` });

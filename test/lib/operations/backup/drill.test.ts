@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { drillBackup, readDrill } from '../../../../lib/operations/backup/drill.ts';
+import { drillBackup } from '../../../../lib/operations/backup/drill.ts';
+import { operationsBackup } from '../../../kit/operations.ts';
 import { storageRows, storageTables } from '../../../kit/storage.ts';
 import { model, openBackedUp, writeEmptySnapshot } from './backup-app.ts';
 
@@ -20,7 +21,8 @@ test('restores what was written after the last snapshot, compares it, and drops 
   expect(report).toMatchObject({ partitions: 2, differences: [] });
   expect(report.rows).toBeGreaterThan(2);
   expect(await storageTables.listTables(scratch, '')).toEqual([]);
-  expect(await readDrill(engine)).toEqual({ at: report.at, partitions: 2, rows: report.rows, differences: 0 });
+  const { drill: last } = await operationsBackup.readBackupStatus(engine, 7);
+  expect(last).toEqual({ at: report.at, partitions: 2, rows: report.rows, differences: 0 });
   expect(model.list.map(({ table }) => table)).toContain('notes');
 });
 
@@ -31,6 +33,8 @@ test('tells a row that was changed behind the back of the app', async () => {
   await storageRows.submit(behind, { table: 'notes', partition: 'p', actions: [change] });
   const { differences } = await drill();
   expect(differences).toEqual(['The backup of a partition of notes is not what is stored.']);
-  expect(await readDrill(engine)).toMatchObject({ differences: 1 });
+  const status = await operationsBackup.readBackupStatus(engine, 7);
+  expect(status).toMatchObject({ drill: { differences: 1 } });
+  expect(status.advice[0]).toMatch(/^The last drill found differences: .* run npm run backup -- verify --all\.$/);
   expect((await store.notes.get({ pad: 'p', noteId: '1' }))?.values.text).toBe('changed');
 });

@@ -16,12 +16,14 @@ test('says from when until when everything can be had back, and what the last sn
   const days = 7;
   const status = () => operationsBackup.readBackupStatus(engine, days);
   expect(await status()).toEqual({
+    state: 'begins',
     restorableFrom: undefined,
     restorableUntil: undefined,
     snapshots: 0,
     last: undefined,
     waiting: { blobs: 0, bytes: 0, since: undefined },
     away: [],
+    advice: ['The timer takes the first snapshot within an hour. To take the snapshot now, run npm run backup.'],
   });
   await store.people.create({ team: 'ops', personId: '1', email: 'a@x', town: 'Bern' });
   await store.people.files.photo.put({ team: 'ops', personId: '1' }, PNG);
@@ -56,6 +58,19 @@ test('says from when until when everything can be had back, and what the last sn
   await storageBlobs.createAppendBlob(storage, at, { metadata: { first: since } });
   await storageBlobs.appendBlock(storage, at, { bytes: Buffer.from('line\n'), position: 0 });
   expect(await status()).toMatchObject({ restorableUntil: since, waiting: { blobs: 1, bytes: 5, since } });
+  const later = clock.now;
+  clock.now = Date.parse(second.finishedAt ?? '') + 26 * baseValues.HOUR_MS;
+  expect(await status()).toMatchObject({ state: 'fine' });
+  clock.now += 1;
+  expect(await status()).toMatchObject({
+    state: 'overdue',
+    advice: [
+      'The last snapshot is older than 26 hours: the log of the timer "backup" says why. To take one now, run npm run backup.',
+      `The account of the backup lacks changes since ${since}. The timer carries them there. To do so now, run npm run backup.`,
+      'Nobody has compared the backup with its checksums. To do so, run npm run backup -- verify.',
+    ],
+  });
+  clock.now = later;
   // The first snapshot is older than the retention.
   clock.now += 5 * baseValues.DAY_MS;
   expect(await status()).toMatchObject({ restorableFrom: second.finishedAt, snapshots: 1 });
@@ -65,7 +80,7 @@ test('names the account of the backup while it is away', async () => {
   const { engine, backupMemory, rowkey } = await openBackedUp();
   backupMemory.intercept = async (request) => ({ request, status: 503, headers: request.headers, bodyAsText: '' });
   const status = await operationsBackup.readBackupStatus(engine, 7);
-  expect(status).toMatchObject({ away: ['backup'], snapshots: 0 });
+  expect(status).toMatchObject({ away: ['backup'], snapshots: 0, advice: [] });
   const route = httpDoor.createRoutes(model).find(({ path }) => path === 'operations/backup');
   const result = await route?.handle(
     testContext(rowkey.runtime.app as never, {
