@@ -3,6 +3,7 @@ import { useApp } from '../app/context.ts';
 import { ConfirmDialog } from '../ui/confirm-dialog.tsx';
 import { formatCount, formatInstant, plural } from '../ui/format.ts';
 import { ErrorNotice, Loading, Notice } from '../ui/notice.tsx';
+import { SpanSelect } from '../ui/span-select.tsx';
 import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { type Items, walk } from './operations.ts';
@@ -83,14 +84,7 @@ export function AuditPage() {
       <PageHead title="Audit log" loaded={loaded} />
       <ErrorNotice error={action.error} />
       {action.done && <Notice kind="good">{action.done}</Notice>}
-      <label>
-        Changes of
-        <select value={span} onChange={({ currentTarget }) => setSpan(currentTarget.value as Span)}>
-          {Object.keys(SPANS).map((each) => (
-            <option key={each}>{each}</option>
-          ))}
-        </select>
-      </label>
+      <SpanSelect spans={SPANS} span={span} onChange={setSpan} />
       <Content loaded={loaded} what="the audit log">
         {(groups) =>
           groups.length === 0 ? (

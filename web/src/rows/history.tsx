@@ -3,6 +3,7 @@ import type { Api } from '../api/api.ts';
 import type { Entity, Values } from '../api/model.ts';
 import { useApp } from '../app/context.ts';
 import { formatInstant } from '../ui/format.ts';
+import { SpanSelect } from '../ui/span-select.tsx';
 import { Table } from '../ui/table.tsx';
 import { OnDemand } from './on-demand.tsx';
 
@@ -32,14 +33,7 @@ export function History({ entity, rowKey }: { readonly entity: Entity; readonly 
     >
       {(changes) => (
         <>
-          <label>
-            Changes of
-            <select value={span} onChange={({ currentTarget }) => setSpan(currentTarget.value as Span)}>
-              {Object.keys(SPANS).map((each) => (
-                <option key={each}>{each}</option>
-              ))}
-            </select>
-          </label>
+          <SpanSelect spans={SPANS} span={span} onChange={setSpan} />
           {changes.length === 0 ? <p>No change in {span}.</p> : <ChangeTable changes={changes} />}
         </>
       )}
