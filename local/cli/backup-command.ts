@@ -74,9 +74,10 @@ function describeSnapshot({ id, isComplete, tables, rows, parts, bytes, copies, 
 }
 
 function describeStatus({ advice, ...status }: BackupStatus): string[] {
-  const { restorableFrom, restorableUntil, snapshots, last, away, drill, verification } = status;
+  const { state, restorableFrom, restorableUntil, snapshots, last, away, drill, verification } = status;
   const lines = away.map((name) => `The storage account ${name} does not respond.`);
-  if (!last) return [...lines, 'The backup has no snapshot yet.', ...advice];
+  if (state === 'begins') lines.push('The backup has no snapshot yet.');
+  if (!last) return [...lines, ...advice];
   lines.push(
     `Everything can be had back from ${restorableFrom} until ${restorableUntil}, with ${format(snapshots)} snapshots.`,
     `The last one, ${last.id}, has ${format(last.rows)} rows in ${format(last.tables)} tables: ${format(last.parts)} parts with ${formatBytes(last.bytes)}, and ${format(last.blobs.count)} blobs with ${formatBytes(last.blobs.bytes)}.`,

@@ -83,6 +83,14 @@ test('takes a delete of many rows back by two clicks from the audit log', { tags
   expect((await hr('GET', '/api/employees/Undo/000001')).body.grade).toBe(5);
 });
 
+test('shows the state of the backup', { tags: ['slow'] }, async () => {
+  await hr('POST', '/api/employees', { body: employee('Backup', 1) });
+  const page = await open('#/operators/backup', everything, 'olga@contoso.com');
+  await page.getByText('Everything can be had back.').waitFor();
+  await page.getByRole('row', { name: 'Journal of changes up to date' }).waitFor();
+  await lookAt(page, 'backup');
+});
+
 test('offers the past only to the roles of the backup', { tags: ['slow'] }, async () => {
   await hr('POST', '/api/employees', { body: employee('Guests', 1) });
   const page = await open('#/entities/employees/rows/Guests/000001', 'hr');

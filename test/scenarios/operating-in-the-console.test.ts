@@ -189,6 +189,62 @@ test('shows what each account owns and how far a move is, and how to end what a 
   await lookAt(page, 'operators-accounts-stopped');
 });
 
+const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+const RESTORE = 'To restore to another place, run npm run restore -- --at <instant> --to <prefix>.';
+const BACKUP = {
+  days: 35,
+  state: 'fine',
+  restorableFrom: hoursAgo(35 * 24),
+  restorableUntil: hoursAgo(0),
+  snapshots: 35,
+  last: { finishedAt: hoursAgo(5), tables: 12, rows: 1_234_567, bytes: 234_567_890, blobs: { count: 890, bytes: 1e9 } },
+  waiting: { blobs: 0, bytes: 0 },
+  drill: { at: hoursAgo(4), partitions: 8, rows: 4_321, differences: 0 },
+  verification: { at: hoursAgo(30), problems: 0 },
+  advice: [RESTORE],
+};
+const OVERDUE = {
+  ...BACKUP,
+  state: 'overdue',
+  last: { ...BACKUP.last, finishedAt: hoursAgo(50) },
+  waiting: { blobs: 2, bytes: 345_678, since: hoursAgo(3) },
+  drill: { ...BACKUP.drill, differences: 2 },
+  verification: { at: hoursAgo(30), problems: 1 },
+  advice: ['To take one now, run npm run backup.', RESTORE],
+};
+const BEGINS = {
+  ...{ days: 35, state: 'begins', snapshots: 0, waiting: BACKUP.waiting },
+  advice: ['To take the snapshot now, run npm run backup.'],
+};
+const AWAY = { ...BEGINS, state: 'unknown', drill: BACKUP.drill, away: ['backup'], advice: [] };
+
+test.each([
+  ['fine', BACKUP, ['Everything can be had back.', '4,321 rows of 8 partitions restored, no difference', RESTORE]],
+  [
+    'overdue',
+    OVERDUE,
+    ['The last one ended 2 days ago', '345.7 kB not in the account of the backup yet', '2 differences', '1 problem'],
+  ],
+  ['begins', BEGINS, ['The backup begins when its first snapshot is complete.', BEGINS.advice[0] ?? '']],
+  ['away', AWAY, ['The storage account backup does not respond.', '4,321 rows of 8 partitions restored']],
+  ['off', undefined, ['The app keeps no backup']],
+])('shows a backup that is %s, and what to do next', async (name, shown, texts) => {
+  const page = await harness.open('', everything);
+  await page.route('**/api/model', async (route) => {
+    const model = await (await route.fetch()).json();
+    await route.fulfill({ json: { ...model, ...(shown && { backup: { days: 35, roles: ['operator'] } }) } });
+  });
+  await page.route('**/api/operations/backup', (route) => route.fulfill({ json: shown }));
+  await page.goto(`${product.url}/console/#/operators/backup`);
+  await page.reload();
+  await page.getByRole('heading', { level: 1, name: 'Backup' }).waitFor();
+  for (const text of texts) await page.getByText(text).waitFor();
+  const links = page.locator('main').getByRole('link', { name: 'audit log' });
+  expect(await links.count()).toBe(shown && 'restorableFrom' in shown ? 1 : 0);
+  if (name === 'away') expect(await page.getByRole('row', { name: /^Last snapshot/ }).count()).toBe(0);
+  await lookAt(page, `operators-backup-${name}`);
+});
+
 test('names an account that is away, beside the queues of the others', async () => {
   const page = await open('usage');
   await page.route('**/api/operations/queues', async (route) => {
@@ -232,6 +288,7 @@ const PAGES = {
   heat: 'Hot partitions',
   indexes: 'Index reads',
   accounts: 'Storage accounts',
+  backup: 'Backup',
   usage: 'Usage and cost',
 };
 

@@ -108,8 +108,10 @@ const Time = z.iso.datetime();
 const Status = z.object({
   days: z.int().describe('The retention'),
   state: z
-    .enum(['begins', 'fine', 'overdue'])
-    .describe('`begins` before the first snapshot, `overdue` if the last one is older than 26 hours'),
+    .enum(['begins', 'fine', 'overdue', 'unknown'])
+    .describe(
+      '`begins` before the first snapshot, `overdue` if the last one is older than 26 hours, `unknown` if its account does not respond',
+    ),
   restorableFrom: Time.optional().describe('The first instant that can be had back; absent before the first snapshot'),
   restorableUntil: Time.optional().describe('The last instant that the account of the backup has'),
   snapshots: Count.describe('Within the retention'),
@@ -141,7 +143,7 @@ const Status = z.object({
     .optional()
     .describe('The last time that the command compared the backup with its checksums'),
   away: z.array(z.string()).optional().describe('The storage accounts that do not respond; absent if all respond'),
-  advice: z.array(z.string()).describe('What to do next, with commands'),
+  advice: z.array(z.string()).describe('What to do next or can be done, with commands'),
 });
 
 /** What there is of the backup. */

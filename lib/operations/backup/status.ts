@@ -17,8 +17,8 @@ const OVERDUE_AFTER_MS = 26 * HOUR_MS;
 
 /** What operators see of a backup. Instants are ISO texts. */
 export interface BackupStatus extends CheckResults {
-  /** `begins` before the end of the first snapshot, `overdue` if the last one is older than 26 hours. */
-  readonly state: 'begins' | 'fine' | 'overdue';
+  /** `begins` before the end of the first snapshot, `overdue` if the last one is older than 26 hours, `unknown` if its account is away. */
+  readonly state: 'begins' | 'fine' | 'overdue' | 'unknown';
   /** The first instant that can be had back. Undefined without a snapshot. */
   readonly restorableFrom: string | undefined;
   /** The last instant that the account of the backup has, by itself. */
@@ -30,7 +30,7 @@ export interface BackupStatus extends CheckResults {
   readonly waiting: { readonly blobs: number; readonly bytes: number; readonly since: string | undefined };
   /** The accounts that do not respond. */
   readonly away: readonly string[];
-  /** What to do next: sentences with commands. Empty if nothing is to be done. */
+  /** What to do next, or what can be done: sentences with commands. */
   readonly advice: readonly string[];
 }
 
@@ -61,7 +61,7 @@ export const readBackupStatus = inPattern('backup', async (engine: Engine, days:
   const [since] = found.flatMap(({ first }) => first ?? []).toSorted();
   const { result: { count = 0, oldest, newest } = {} } = snapshots ?? {};
   const status = {
-    state: !newest ? 'begins' : now() - Date.parse(newest.finishedAt) > OVERDUE_AFTER_MS ? 'overdue' : 'fine',
+    state: stateOf({ newest, isAway: snapshots?.away !== undefined, now: now() }),
     restorableFrom: oldest?.finishedAt,
     restorableUntil: newest && (since ?? isoInstant(now())),
     snapshots: count,
@@ -73,35 +73,41 @@ export const readBackupStatus = inPattern('backup', async (engine: Engine, days:
   return { ...status, advice: adviceOn(status) };
 });
 
-function adviceOn({ state, waiting, away, drill, verification }: Omit<BackupStatus, 'advice'>): string[] {
+function stateOf({ newest, isAway, now }: { newest: Manifest | undefined; isAway: boolean; now: number }) {
+  if (isAway) return 'unknown';
+  if (!newest) return 'begins';
+  return now - Date.parse(newest.finishedAt) > OVERDUE_AFTER_MS ? 'overdue' : 'fine';
+}
+
+function adviceOn({ state, waiting, drill, verification }: Omit<BackupStatus, 'advice'>): string[] {
   const take = `run ${commandLine('backup')}`;
-  const all = commandLine('backup', 'verify --all');
-  // Nothing is known of a backup that does not respond.
-  const isKnown = away.length === 0;
-  return [
-    ...(isKnown && state === 'begins'
-      ? [`The timer takes the first snapshot within an hour. To take the snapshot now, ${take}.`]
-      : []),
-    ...(state === 'overdue'
-      ? [`The last snapshot is older than 26 hours: the log of the timer "backup" says why. To take one now, ${take}.`]
-      : []),
-    ...(waiting.blobs > 0
-      ? [
-          `The account of the backup lacks changes since ${waiting.since}. The timer carries them there. To do so now, ${take}.`,
-        ]
-      : []),
-    ...(drill && drill.differences > 0
-      ? [
-          `The last drill found differences: the log of the timer "backup-drill" has them. To look at everything, run ${all}.`,
-        ]
-      : []),
-    ...(verification && verification.problems > 0
-      ? [`The last verification found problems. To list them, run ${all}.`]
-      : []),
-    ...(isKnown && state !== 'begins' && !verification
-      ? [`Nobody has compared the backup with its checksums. To do so, run ${commandLine('backup', 'verify')}.`]
-      : []),
+  const readAll = `run ${commandLine('backup', 'verify --all')}`;
+  const isThere = state === 'fine' || state === 'overdue';
+  const sentences: readonly (readonly [boolean, string])[] = [
+    [
+      state === 'begins',
+      `The timer takes the first snapshot within an hour of the deployment. To take the snapshot now, ${take}.`,
+    ],
+    [
+      state === 'overdue',
+      `The last snapshot is older than 26 hours: the log of the timer "backup" says why. To take one now, ${take}.`,
+    ],
+    [
+      waiting.blobs > 0,
+      `The account of the backup lacks changes since ${waiting.since}. The timer carries them there. To do so now, ${take}.`,
+    ],
+    [
+      (drill?.differences ?? 0) > 0,
+      `The last drill found differences: the log of the timer "backup-drill" has them. To read the whole backup, ${readAll}.`,
+    ],
+    [(verification?.problems ?? 0) > 0, `The last verification found problems. To list them, ${readAll}.`],
+    [
+      isThere && !verification,
+      `The backup was never compared with its checksums. To do so, run ${commandLine('backup', 'verify')}.`,
+    ],
+    [isThere, `To restore to another place, run ${commandLine('restore', '--at <instant> --to <prefix>')}.`],
   ];
+  return sentences.flatMap(([applies, sentence]) => (applies ? [sentence] : []));
 }
 
 async function readSnapshots(backup: Storage, oldestAt: number) {

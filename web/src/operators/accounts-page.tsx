@@ -4,7 +4,7 @@ import { Notice } from '../ui/notice.tsx';
 import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { read } from './operations.ts';
-import { Content, PageHead } from './page-head.tsx';
+import { Advice, Content, Figure, PageHead } from './page-head.tsx';
 
 interface Account {
   readonly name: string;
@@ -175,26 +175,6 @@ function MoveCard({ move, from, to, slots, gone, phase }: Move) {
       </p>
       <progress value={gone} max={slots} aria-label={`Slots handed over from ${from} to ${to}`} />
     </li>
-  );
-}
-
-/** The sentences name commands. */
-function Advice({ advice }: { readonly advice: readonly string[] }) {
-  return (
-    <ul>
-      {advice.map((sentence) => (
-        <li key={sentence}>{sentence}</li>
-      ))}
-    </ul>
-  );
-}
-
-function Figure({ title, value }: { readonly title: string; readonly value: string }) {
-  return (
-    <div>
-      <dt>{title}</dt>
-      <dd>{value}</dd>
-    </div>
   );
 }
 

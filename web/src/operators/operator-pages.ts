@@ -2,6 +2,7 @@ import './operators.css';
 
 export { AccountsPage } from './accounts-page.tsx';
 export { AuditPage } from './audit-page.tsx';
+export { BackupPage } from './backup-page.tsx';
 export { CheckPage } from './check-page.tsx';
 export { ChecksPage } from './checks-page.tsx';
 export { FailedMessagesPage } from './failed-messages-page.tsx';

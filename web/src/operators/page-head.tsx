@@ -43,3 +43,24 @@ export function AwayNotice({ away = [] }: { readonly away?: readonly string[] | 
     </Notice>
   );
 }
+
+/** The sentences name commands. */
+export function Advice({ advice }: { readonly advice: readonly string[] }) {
+  return (
+    <ul>
+      {advice.map((sentence) => (
+        <li key={sentence}>{sentence}</li>
+      ))}
+    </ul>
+  );
+}
+
+/** A number in `<dl class="figures">`. */
+export function Figure({ title, value }: { readonly title: string; readonly value: string }) {
+  return (
+    <div>
+      <dt>{title}</dt>
+      <dd>{value}</dd>
+    </div>
+  );
+}

@@ -35,6 +35,7 @@ export const operatorPages: readonly Page[] = [
   page('failed-messages', 'Failed messages', 'FailedMessagesPage'),
   page('checks', 'Consistency', 'ChecksPage'),
   page('checks/:entity', 'Consistency', 'CheckPage', { isLink: false }),
+  page('backup', 'Backup', 'BackupPage'),
   page('audit', 'Audit log', 'AuditPage', { isUsed: ({ backup }) => backup !== undefined }),
   page('model', 'Model changes', 'ModelPage'),
   page('indexes', 'Index reads', 'IndexesPage'),

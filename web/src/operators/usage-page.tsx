@@ -3,7 +3,7 @@ import { formatCount, formatDollars, formatInstant } from '../ui/format.ts';
 import { Table } from '../ui/table.tsx';
 import { useLoaded } from '../ui/use-loaded.ts';
 import { read } from './operations.ts';
-import { Content, PageHead } from './page-head.tsx';
+import { Content, Figure, PageHead } from './page-head.tsx';
 
 export interface Usage {
   readonly since: string;
@@ -29,14 +29,8 @@ export function UsagePage() {
         {({ since, transactions, dollars, patterns }) => (
           <>
             <dl class="figures">
-              <div>
-                <dt>Storage transactions</dt>
-                <dd>{formatCount(transactions)}</dd>
-              </div>
-              <div>
-                <dt>Estimated cost</dt>
-                <dd>{formatDollars(dollars)}</dd>
-              </div>
+              <Figure title="Storage transactions" value={formatCount(transactions)} />
+              <Figure title="Estimated cost" value={formatDollars(dollars)} />
             </dl>
             <p class="muted">
               Since {formatInstant(since)}, counted by the process of the app that responded. With several instances, or

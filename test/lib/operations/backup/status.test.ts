@@ -23,7 +23,9 @@ test('says from when until when everything can be had back, and what the last sn
     last: undefined,
     waiting: { blobs: 0, bytes: 0, since: undefined },
     away: [],
-    advice: ['The timer takes the first snapshot within an hour. To take the snapshot now, run npm run backup.'],
+    advice: [
+      'The timer takes the first snapshot within an hour of the deployment. To take the snapshot now, run npm run backup.',
+    ],
   });
   await store.people.create({ team: 'ops', personId: '1', email: 'a@x', town: 'Bern' });
   await store.people.files.photo.put({ team: 'ops', personId: '1' }, PNG);
@@ -67,7 +69,8 @@ test('says from when until when everything can be had back, and what the last sn
     advice: [
       'The last snapshot is older than 26 hours: the log of the timer "backup" says why. To take one now, run npm run backup.',
       `The account of the backup lacks changes since ${since}. The timer carries them there. To do so now, run npm run backup.`,
-      'Nobody has compared the backup with its checksums. To do so, run npm run backup -- verify.',
+      'The backup was never compared with its checksums. To do so, run npm run backup -- verify.',
+      'To restore to another place, run npm run restore -- --at <instant> --to <prefix>.',
     ],
   });
   clock.now = later;
@@ -80,7 +83,7 @@ test('names the account of the backup while it is away', async () => {
   const { engine, backupMemory, rowkey } = await openBackedUp();
   backupMemory.intercept = async (request) => ({ request, status: 503, headers: request.headers, bodyAsText: '' });
   const status = await operationsBackup.readBackupStatus(engine, 7);
-  expect(status).toMatchObject({ away: ['backup'], snapshots: 0, advice: [] });
+  expect(status).toMatchObject({ state: 'unknown', away: ['backup'], snapshots: 0, advice: [] });
   const route = httpDoor.createRoutes(model).find(({ path }) => path === 'operations/backup');
   const result = await route?.handle(
     testContext(rowkey.runtime.app as never, {
