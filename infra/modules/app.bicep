@@ -266,7 +266,16 @@ resource platformAuthentication 'Microsoft.Web/sites/config@2025-03-01' = {
     globalValidation: {
       requireAuthentication: isAuthenticationOn
       unauthenticatedClientAction: isAuthenticationOn ? 'Return401' : 'AllowAnonymous'
-      excludedPaths: ['/api/health', '/api/model', '/api/openapi.json', '/api/problems', '/console', '/console/*', '/docs', '/docs/*']
+      excludedPaths: [
+        '/api/health'
+        '/api/model'
+        '/api/openapi.json'
+        '/api/problems'
+        '/console'
+        '/console/*'
+        '/docs'
+        '/docs/*'
+      ]
     }
     identityProviders: isAuthenticationOn
       ? {

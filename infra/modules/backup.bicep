@@ -1,5 +1,6 @@
 // The storage account of the backup. The app may read it and add to it, and cannot delete from it.
 
+import { backupRoleId } from 'roles.bicep'
 import { Tags } from 'types.bicep'
 
 @description('Name of the storage account.')
@@ -153,36 +154,13 @@ resource lifecycle 'Microsoft.Storage/storageAccounts/managementPolicies@2025-06
   dependsOn: [blobService]
 }
 
-// No built-in role lets its holder add blobs and not delete them. Blocks of a large blob need the right to write.
-resource writer 'Microsoft.Authorization/roleDefinitions@2022-04-01' = {
-  name: guid(account.id, 'backup')
-  properties: {
-    roleName: 'Backup of Rowkey in ${name}'
-    description: 'Reads and adds blobs of a backup, and deletes none.'
-    type: 'CustomRole'
-    permissions: [
-      {
-        actions: ['Microsoft.Storage/storageAccounts/blobServices/containers/read']
-        notActions: []
-        dataActions: [
-          'Microsoft.Storage/storageAccounts/blobServices/containers/blobs/read'
-          'Microsoft.Storage/storageAccounts/blobServices/containers/blobs/write'
-          'Microsoft.Storage/storageAccounts/blobServices/containers/blobs/add/action'
-        ]
-        notDataActions: []
-      }
-    ]
-    assignableScopes: [resourceGroup().id]
-  }
-}
-
 resource assignment 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   scope: account
   name: guid(account.id, principalId, 'backup')
   properties: {
     principalId: principalId
     principalType: 'ServicePrincipal'
-    roleDefinitionId: writer.id
+    roleDefinitionId: backupRoleId()
     description: 'Adds to the backup, and reads it.'
   }
 }

@@ -14,3 +14,11 @@ var roles = {
 @export()
 @description('Returns the id of a role definition by the name of the role.')
 func roleId(role string) string => subscriptionResourceId('Microsoft.Authorization/roleDefinitions', roles[role])
+
+@export()
+@description('Returns the name of the role of backups, which backup-role.bicep creates in the subscription.')
+func backupRoleName() string => guid(subscription().id, 'rowkey-backup')
+
+@export()
+@description('Returns the id of the role of backups.')
+func backupRoleId() string => subscriptionResourceId('Microsoft.Authorization/roleDefinitions', backupRoleName())

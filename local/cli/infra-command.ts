@@ -23,6 +23,10 @@ const HAS_PAGE = '\n// The page of the folder page, as a static web app.\nparam 
 const PAGE_PART = /^ *# begin page\n[\s\S]*?^ *# end page\n/gm;
 const MARKERS = /^ *# (?:begin|end) page\n/gm;
 
+const MODEL_FILE = 'infra/model.json';
+const BACKUP_ROLE =
+  'The backup needs a role, which an owner of the subscription creates once: az deployment sub create --name rowkey-backup-role --location <region> -f infra/backup-role.bicep';
+
 interface InfraOptions {
   readonly check?: true;
 }
@@ -37,7 +41,8 @@ export function createInfraCommand(): Command {
     .option('--check', 'write nothing, and fail if the template is not that of the model and of this version')
     .showHelpAfterError()
     .action(async (folder: string, { check }: InfraOptions) => {
-      const files = await templateOf(await loadModel(folder), folder);
+      const model = await loadModel(folder);
+      const files = await templateOf(model, folder);
       const stale = await findStale(folder, files);
       if (check) {
         if (stale.length === 0) return console.log('infra is up to date.');
@@ -45,6 +50,7 @@ export function createInfraCommand(): Command {
       }
       await writeFiles(folder, files, stale);
       for (const path of stale) console.log(`${path} written.`);
+      if (model.backup && stale.includes(MODEL_FILE)) console.log(BACKUP_ROLE);
       if (stale.length === 0) console.log('infra is up to date.');
     });
 }
@@ -107,7 +113,7 @@ async function templateOf(model: Model, folder: string): Promise<TemplateFile[]>
       };
     }),
   );
-  return [...files, { path: 'infra/model.json', text: formatInfraModel(model), isOwn: false }];
+  return [...files, { path: MODEL_FILE, text: formatInfraModel(model), isOwn: false }];
 }
 
 const Manifest = z.object({ name: z.string().optional() });

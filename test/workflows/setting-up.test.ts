@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { callsOf, commandsOf, optionOf, rehearse } from './stand-ins.ts';
@@ -16,6 +17,7 @@ const calls = rehearse(settingUp, {
     'ad app create': 'an-app',
     'ad app list': 'the-api',
     'ad sp create': 'a-principal',
+    'deployment sub create': 'the-backup-role',
     'api user': '4711',
   },
   cwd: ROOT,
@@ -50,7 +52,7 @@ test('lets deployments assign only the roles of the template, and previews none'
     scope: optionOf(call, '--scope').split('/').at(-1),
     condition: call.includes('--condition') ? optionOf(call, '--condition') : undefined,
   }));
-  const condition = expect.stringContaining(`GuidEquals {${roles?.join(',')}}`);
+  const condition = expect.stringContaining(`GuidEquals {${roles?.join(',')},the-backup-role}`);
   expect(assigned).toEqual([
     { role: 'Contributor', scope: 'rg-rowkey-dev', condition: undefined },
     { role: 'Locks Contributor', scope: 'rg-rowkey-dev', condition: undefined },
@@ -60,6 +62,8 @@ test('lets deployments assign only the roles of the template, and previews none'
     { role: 'Role Based Access Control Administrator', scope: 'rg-rowkey-prod', condition },
     { role: 'Deployment Previewer', scope: 'rg-rowkey-dev', condition: undefined },
   ]);
+  const [backupRole = []] = callsOf(calls, 'az deployment sub create');
+  expect(existsSync(join(ROOT, optionOf(backupRole, '-f')))).toBe(true);
   const [definition] = callsOf(calls, 'az role definition create');
   expect(JSON.parse(optionOf(definition ?? [], '--role-definition'))).toMatchObject({
     Actions: ['*/read', 'Microsoft.Resources/deployments/*'],
