@@ -1,6 +1,7 @@
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { createCommand, run } from '../../local/cli/command.ts';
 import { reportAlternatives } from './alternatives.ts';
+import { reportBackup } from './backup.ts';
 import { reportGrowth } from './growth-report.ts';
 import { besideComparison, lagComparison } from './lag.ts';
 import { type Comparison, compare, type Effort, type Result } from './measure.ts';
@@ -25,6 +26,7 @@ interface Options {
 const FULL: Effort = { rounds: 5, milliseconds: 1_000, callers: [1, 16, 64] };
 const QUICK: Effort = { rounds: 5, milliseconds: 600, callers: [1, 16] };
 const GROWTH = 'growth';
+const BACKUP = 'backup';
 const PAGE = 'docs/internals/benchmarks.md';
 
 const program = createCommand('Measures the product against plain code that does the same storage calls.')
@@ -42,12 +44,24 @@ async function bench(options: Options): Promise<void> {
   if (options.redraw) return drawCharts();
   const environment = formatEnvironment();
   if (options.compare) return reportAlternatives(environment);
+  if (only === BACKUP) return replaceChapter(await reportBackup(quick ? QUICK : FULL));
   const results = only === GROWTH ? [] : await measureAll(options);
   if (options.record) await record(results);
   if (quick || (only !== '' && only !== GROWTH)) return;
   const growth = await reportGrowth({ isMillion: million });
-  if (only === '') await writeFile(PAGE, formatPage({ environment, results, ...growth }));
+  if (only === '')
+    await writeFile(PAGE, formatPage({ environment, results, ...growth, backup: await reportBackup(FULL) }));
   else console.log(growth.chapter, growth.settling);
+}
+
+/** Writes a chapter into the page, whose other figures are of an earlier run. */
+async function replaceChapter(chapter: string): Promise<void> {
+  const [heading = ''] = chapter.split('\n');
+  const page = await readFile(PAGE, 'utf8');
+  const start = page.indexOf(`\n${heading}\n`) + 1;
+  if (start === 0) throw new Error(`${PAGE} has no chapter "${heading}".`);
+  const end = page.indexOf('\n## ', start) + 1;
+  await writeFile(PAGE, `${page.slice(0, start)}${chapter}\n${page.slice(end)}`);
 }
 
 async function measureAll(options: Options): Promise<Result[]> {

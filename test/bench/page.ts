@@ -8,6 +8,8 @@ import { formatTable } from './report.ts';
 interface Measured extends Growth {
   readonly environment: string;
   readonly results: readonly Result[];
+  /** The chapter. */
+  readonly backup: string;
 }
 
 export function formatEnvironment(): string {
@@ -20,7 +22,7 @@ export function formatEnvironment(): string {
 
 const ASIDE = `The sides alternate in one run and share the machine with the load and the emulator, so only the ratios can be compared with another run, on the same machine: they differ between machines, as the product has more code than plain code. To compare two commits, run both.`;
 
-export function formatPage({ environment, results, settling: { inline, queue }, chapter }: Measured): string {
+export function formatPage({ environment, results, settling: { inline, queue }, chapter, backup }: Measured): string {
   return `# Benchmarks
 
 \`npm run bench\` writes this page. A figure is a ratio to plain code that does the same storage calls: **median** (least–most of the rounds; median of the first side : of the second).
@@ -36,7 +38,7 @@ ${ASIDE}
 | \`npm run bench -- --quick\` | the comparisons, in less than three minutes, to the console |
 | \`npm run bench -- --quick --check\` | the same, and fails if a ratio of p50, throughput or CPU was not recorded, or is worse than the recorded one by more than its spread (at least a tenth), twice in a row. CI runs it |
 | \`npm run bench -- --record\` | records the ratios in [recorded.json](../../test/bench/recorded.json), with \`--only\` those of a few comparisons |
-| \`npm run bench -- --only GET\` | the comparisons whose name contains the text; \`growth\` for the charts |
+| \`npm run bench -- --only GET\` | the comparisons whose name contains the text; \`growth\` for the charts, \`backup\` for its chapter |
 | \`npm run bench -- --redraw\` | draws the charts below from [their points](../../test/bench/recorded-charts.json), which a run records |
 | \`npm run bench -- --million\` | growth up to a million entities as well, in about half an hour |
 
@@ -87,6 +89,7 @@ The queue to the writer, with the CPU time of the queue function counted, and it
 ${formatTable(results, ['product, queue', 'product'])}
 
 ${chapter}
+${backup}
 ## What a team may use instead
 
 [Alternatives](benchmarks/alternatives.md): the SDK's samples, a repository for Nest, and ElectroDB, measured by \`npm run bench -- --compare\`.
