@@ -12,7 +12,7 @@ import { operationsBackup, operationsModel } from '../kit/operations.ts';
 import { storageAccounts, storageBlobs, storageJournal, storageTables } from '../kit/storage.ts';
 import { log } from '../silent-log.ts';
 import { compare, type Effort, measureWork, type Result, repeat, type Side, waitUntil } from './measure.ts';
-import { formatLine, formatTable } from './report.ts';
+import { formatEnvironment, formatLine, formatTable } from './report.ts';
 
 /** What a backup takes: writes with it and without it, and snapshots and a restore beside a plain export and import of the same rows. */
 
@@ -92,13 +92,15 @@ type Transactions = readonly [what: string, plain: number | string, backedUp: nu
 
 /** Measures, and writes the chapter. */
 export async function reportBackup({ milliseconds, rounds }: Pick<Effort, 'milliseconds' | 'rounds'>): Promise<string> {
+  const environment = formatEnvironment();
   const world = await openWorld();
   try {
     const counted = await countWrites(world);
-    const written = await compareWrites(world, { milliseconds, rounds });
     await world.fill(partitions, TEXT);
     const work = await compareWork(world);
-    return formatChapter({ counted: [...counted, ...work.counted], written, worked: work.results });
+    // Last, because a restore builds the indexes of everything that they create.
+    const written = await compareWrites(world, { milliseconds, rounds });
+    return formatChapter({ environment, counted: [...counted, ...work.counted], written, worked: work.results });
   } finally {
     await world.azurite.stop();
   }
@@ -243,6 +245,7 @@ async function compareWork({ at, engine, count, fill }: World) {
 }
 
 interface Measured {
+  readonly environment: string;
   readonly counted: readonly Transactions[];
   readonly written: readonly Result[];
   readonly worked: readonly Result[];
@@ -250,11 +253,12 @@ interface Measured {
 
 const count = (value: number | string) => (typeof value === 'number' ? value.toLocaleString('en-US') : value);
 
-function formatChapter({ counted, written, worked }: Measured): string {
+function formatChapter({ environment, counted, written, worked }: Measured): string {
   const sides = [WITH, 'plain'] as const;
   return `## Backup
 
 The app [with a backup](../backup.md) to the same app without, both in one process. A put of a row alone takes the least, so the append to the journal weighs the most there. Concurrent changes share appends.
+${environment}.
 
 ${formatTable(written, sides)}
 

@@ -1,4 +1,3 @@
-import { cpus, loadavg, totalmem } from 'node:os';
 import type { Growth } from './growth-report.ts';
 import { type Result, SAME_WORK } from './measure.ts';
 import { formatTable } from './report.ts';
@@ -10,14 +9,6 @@ interface Measured extends Growth {
   readonly results: readonly Result[];
   /** The chapter. */
   readonly backup: string;
-}
-
-export function formatEnvironment(): string {
-  const [cpu] = cpus();
-  const load = loadavg()[0]?.toFixed(1);
-  const memory = Math.round(totalmem() / 2 ** 30);
-  const day = new Date().toISOString().slice(0, 10);
-  return `${cpus().length} × ${cpu?.model.trim()}, ${memory} GiB, ${process.platform}, Node ${process.version}, ${day}. Load average when the run began: ${load}`;
 }
 
 const ASIDE = `The sides alternate in one run and share the machine with the load and the emulator, so only the ratios can be compared with another run, on the same machine: they differ between machines, as the product has more code than plain code. To compare two commits, run both.`;

@@ -1,3 +1,4 @@
+import { cpus, loadavg, totalmem } from 'node:os';
 import { type Figure, medianOf, type Result, type Round, toRatio } from './measure.ts';
 
 /** Tables of ratios, each with both absolute figures. */
@@ -34,4 +35,12 @@ export function formatLine({ name, callers, rounds }: Result): string {
       `${side}: p50 ${formatRatio(its, plain, 'p50')}, a second ${formatRatio(its, plain, 'perSecond')}, CPU ${formatRatio(its, plain, 'cpu')}`,
   );
   return `${name}, ${callers} callers\n  ${sides.join('\n  ')}`.replaceAll('**', '');
+}
+
+export function formatEnvironment(): string {
+  const [cpu] = cpus();
+  const load = loadavg()[0]?.toFixed(1);
+  const memory = Math.round(totalmem() / 2 ** 30);
+  const day = new Date().toISOString().slice(0, 10);
+  return `${cpus().length} × ${cpu?.model.trim()}, ${memory} GiB, ${process.platform}, Node ${process.version}, ${day}. Load average when the run began: ${load}`;
 }
