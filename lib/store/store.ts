@@ -204,7 +204,7 @@ function entityStore(entity: Entity, call: Call) {
   });
   return {
     get: async (key: Values, options: Omit<GetInput, 'key'> = {}) => {
-      const input = () => ({ ...options, key: checkFields(entity, key, entity.keyFields) });
+      const input = () => ({ ...options, key: keyOf(entity, key) });
       const found = await call(getEntity(entity), input).catch(undefinedIfNotFound);
       return found && { etag: found.etag, values: found.values };
     },

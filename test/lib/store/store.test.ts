@@ -36,6 +36,7 @@ describe('the store of an entity', () => {
     });
     const again = await store.writers.update(updated.values, { age: 42 });
     expect(again.values).toEqual({ ...annWhole, ...secrets, age: 42, initials });
+    expect(await store.writers.get(again.values)).toEqual(again);
     const replaced = await store.writers.replace(ann, { email: 'ann@example.com' });
     expect(replaced.values).toEqual({ ...ann, email: 'ann@example.com', tags: [], initials });
 
