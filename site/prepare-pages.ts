@@ -1,10 +1,11 @@
 import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { renderMermaidSVG } from 'beautiful-mermaid';
+import { APP_PAGES, toAppPage } from '../local/package/app-page.ts';
 
 /**
  * Writes the pages of docs/ as Starlight reads them. The Markdown in the repository has no front matter, and its links lead to
- * files, so that it reads well on GitHub too.
+ * files, so that it reads well on GitHub too. Its commands are those of a clone, and a page for authors of apps shows those of the package.
  */
 
 const DOCS = '../docs';
@@ -62,7 +63,8 @@ rmSync(PAGES, { recursive: true, force: true });
 for (const page of pages) {
   const file = join(PAGES, page === 'README.md' ? 'index.md' : page);
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, toSitePage(page, readFileSync(join(DOCS, page), 'utf8')));
+  const text = readFileSync(join(DOCS, page), 'utf8');
+  writeFileSync(file, toSitePage(page, APP_PAGES.has(`docs/${page}`) ? toAppPage(text) : text));
 }
 for (const picture of globSync('**/*.{png,svg}', { cwd: DOCS })) {
   mkdirSync(dirname(join(PAGES, picture)), { recursive: true });

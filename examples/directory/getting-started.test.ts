@@ -41,7 +41,7 @@ function examplesOf(page: string) {
 }
 
 test('the commands of docs/getting-started.md do what the page says, and README.md shows the conflict', async () => {
-  const [, ...commands] = commandsOf(readFileSync('docs/getting-started.md', 'utf8'));
+  const [, , ...commands] = commandsOf(readFileSync('docs/getting-started.md', 'utf8'));
   const results = await resultsOf(commands);
   const [byKey, byEmail, range, created, patched, byLastName, conflict, explained, granted] = results;
   expect(byKey).toMatchObject({ employeeId: '000123' });

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cp, glob, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, posix } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { APP_PAGES, toAppPage } from '../package/app-page.ts';
 import { buildConsole } from '../package/build-console.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -12,50 +13,6 @@ const LIBRARY = join(ROOT, 'dist', 'library');
 const COMMAND_LINE = ['cli-progress', 'commander', 'croner', 'csv-parse', 'modern-tar'];
 /** What a command of development needs, and no deployed app: an app installs it itself. */
 const TOOLS = ['azurite', 'fast-check', 'rolldown'];
-/** The pages for an author of an app. The others are about this repository: its tests, its template, its measurements. */
-const PAGES = [
-  ...[
-    'access',
-    'accounts',
-    'backup',
-    'browsers',
-    'change-the-model',
-    'console',
-    'declare-an-entity',
-    'deploy',
-    'files',
-    'grants',
-  ],
-  ...[
-    'import-export',
-    'limits',
-    'local',
-    'operating',
-    'other-languages',
-    'read-and-write',
-    'testing',
-    'typed-client',
-    'use-as-a-package',
-  ],
-  ...['troubleshooting', 'users', 'workflows'],
-  ...['approvals', 'bookings', 'counters', 'direct-reads', 'imports', 'invitations', 'membership', 'prefix-search'].map(
-    (page) => `recipes/${page}`,
-  ),
-  ...['publishing', 'tenants'].map((page) => `recipes/${page}`),
-  ...['audit', 'change-the-api', 'commands', 'configuration', 'http', 'infrastructure', 'model', 'options'].map(
-    (page) => `reference/${page}`,
-  ),
-  ...['messages', 'problems', 'routes', 'telemetry'].map((page) => `reference/${page}`),
-  ...['consistency', 'local-host', 'moves', 'rekey', 'security'].map((page) => `internals/${page}`),
-].map((page) => `docs/${page}.md`);
-/** npm scripts that are also commands of the package. */
-const COMMANDS =
-  /npm run (?:-s )?(accounts|export|history|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|undelete|verify|walk)\b(?: --(?=[ `]))?/g;
-/** The examples that this starts are not in the package. */
-const START = /npm start(?! -- --app)\b(?: --(?=[ `]))?/g;
-const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;
-const CLONE_ONLY = 'The commands `npm run …` and `npm test` of this page are those of a clone of Rowkey.';
-
 /**
  * Builds the package that other Functions apps install: JavaScript and declarations of lib/index.ts, of the client
  * and of the store for tests, the console, the command line `rowkey`, and the documentation.
@@ -101,7 +58,7 @@ export async function buildLibrary(folder = LIBRARY): Promise<void> {
   });
   for (const file of ['LICENSE', 'host.json']) await cp(join(ROOT, file), join(folder, file));
   await cp(join(ROOT, 'local', 'package', 'README.md'), join(folder, 'README.md'));
-  for (const page of PAGES) {
+  for (const page of APP_PAGES) {
     await mkdir(join(folder, dirname(page)), { recursive: true });
     await writeFile(join(folder, page), toPackedPage(page, await readFile(join(ROOT, page), 'utf8')));
   }
@@ -121,13 +78,14 @@ async function nameThePackage(file: string): Promise<void> {
   await writeFile(file, changed);
 }
 
-/** Returns a page whose links lead to files of the package, and whose commands are those of the package where it has them. */
+/** Returns a page whose links lead to files of the package, and whose commands are those of the package. */
 function toPackedPage(page: string, text: string): string {
-  const linked = text.replaceAll(/\[([^\]]+)\]\(([^)#\s:]+)(#[^)\s]*)?\)/g, (link, label: string, target: string) =>
-    [...PAGES, 'LICENSE', 'host.json'].includes(posix.join(dirname(page), target)) ? link : label,
+  const packed = new Set([...APP_PAGES, 'LICENSE', 'host.json']);
+  return toAppPage(
+    text.replaceAll(/\[([^\]]+)\]\(([^)#\s:]+)(#[^)\s]*)?\)/g, (link, label: string, target: string) =>
+      packed.has(posix.join(dirname(page), target)) ? link : label,
+    ),
   );
-  const packed = linked.replaceAll(COMMANDS, 'npx rowkey $1').replaceAll(START, 'npx rowkey dev');
-  return OTHER_COMMANDS.test(packed) ? packed.replace('\n', `\n\n> ${CLONE_ONLY}\n`) : packed;
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) await buildLibrary();

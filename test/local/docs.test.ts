@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { formatProblems } from '../../local/commands/problems.ts';
 import { REFERENCE } from '../../local/commands/reference.ts';
+import { APP_PAGES, toAppPage } from '../../local/package/app-page.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../checklist.ts';
 import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
@@ -65,6 +66,20 @@ test('docs/README.md leads to every page', () => {
       (page) => page !== 'README.md' && !index.includes(`](${page})`),
     ),
   ).toEqual([]);
+});
+
+test('a page for authors of apps shows the commands of the package, and says which others need a clone', () => {
+  const page =
+    '# A\n\n`npm run -s token -- --role hr`, `npm start -- --port 0`. `npm run reference` writes this page.\n';
+  expect(toAppPage(page)).toBe('# A\n\n`npx rowkey token --role hr`, `npx rowkey dev --port 0`.\n');
+  expect(toAppPage('# A\n\n`npm run init`\n')).toMatch(/^# A\n\n> .*a clone of Rowkey/);
+  expect([...APP_PAGES].filter((name) => !existsSync(name))).toEqual([]);
+});
+
+test('docs/getting-started.md says where the app of npm create mentions its operations', () => {
+  expect(readFileSync('docs/getting-started.md', 'utf8')).toContain('its two mentions in `app.ts`');
+  const app = readFileSync('local/create/template/app/app.ts', 'utf8');
+  expect(app.split('\n').filter((line) => line.includes('operations'))).toHaveLength(2);
 });
 
 test('the pages that users read have at most 45,000 words: cut where you add', () => {

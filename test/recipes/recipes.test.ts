@@ -4,6 +4,7 @@ import { createTestStore } from '../../lib/testing/index.ts';
 import { model as approvals } from './approvals.ts';
 import { model as bookings } from './bookings.ts';
 import { model as counters } from './counters.ts';
+import { model as declared } from './declared.ts';
 import { model as directReads } from './direct-reads.ts';
 import { model as imports } from './imports.ts';
 import { operations as invitationOperations, model as invitations } from './invitations.ts';
@@ -155,4 +156,21 @@ test('docs/coming-from.md shows a declaration whose index lists the orders of a 
   const order = { customerId: 'c', orderId: '1', orderDate: '2026-11-20', freight: 1 };
   await store.orders.create(order);
   expect(await Array.fromAsync(store.orders.by.date.range({ orderDate: '2026-11-20' }))).toEqual([order]);
+});
+
+test('docs/declare-an-entity.md shows a declaration that works, and an index by which a tool has one open loan', async () => {
+  const code = readFileSync(new URL('declared.ts', import.meta.url), 'utf8');
+  const page = readFileSync(new URL('../../docs/declare-an-entity.md', import.meta.url), 'utf8');
+  for (const shown of [/^export const vehicles = .*?^\}\);\n/ms, /open: intraPartitionIndex\(.*\)(?=,)/])
+    expect(page).toContain(shown.exec(code)?.[0]);
+  const { store } = await createTestStore(declared);
+  const vehicle = { site: 'Oslo', vehicleId: '0001', plate: 'ab 1', make: 'Kangoo' };
+  await store.vehicles.create(vehicle);
+  expect(await store.vehicles.by.plate({ plate: 'AB 1' })).toMatchObject({ vehicleId: '0001' });
+  await expect(store.vehicles.create({ ...vehicle, vehicleId: '0002' })).rejects.toMatchObject({ field: 'plate' });
+  await store.loans.create({ toolId: 'saw', loanId: '1' });
+  const second = { toolId: 'saw', loanId: '2' };
+  await expect(store.loans.create(second)).rejects.toMatchObject({ code: 'duplicate-value', field: 'toolId' });
+  await store.loans.update({ toolId: 'saw', loanId: '1' }, { returnedOn: '2026-11-20' });
+  await store.loans.create(second);
 });
