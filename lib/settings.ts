@@ -18,10 +18,15 @@ const Word = z.string().min(1, 'must not be empty');
 
 /** The settings of a storage account, which begin with the name of its connection. */
 const CONNECTION = {
+  /** A connection string with an account key, for the emulator. */
   AzureWebJobsStorage: Word.optional(),
+  /** The tables of the storage account in Azure, which the app opens with its identity. Set all three services, and no `AzureWebJobsStorage`. */
   AzureWebJobsStorage__tableServiceUri: SecureUrl.optional(),
+  /** Its queues. */
   AzureWebJobsStorage__queueServiceUri: SecureUrl.optional(),
+  /** Its blobs. */
   AzureWebJobsStorage__blobServiceUri: SecureUrl.optional(),
+  /** The client id of a user-assigned identity. By default the identity of the system. */
   AzureWebJobsStorage__clientId: z.guid('must be the client id of a managed identity').optional(),
 };
 const SERVICES = ['tableServiceUri', 'queueServiceUri', 'blobServiceUri'] as const;
@@ -42,48 +47,68 @@ function* connectionErrors(settings: z.infer<z.ZodObject<typeof CONNECTION>>): G
 /** The name of a further account is that of a setting, which must not be one of the app's own. */
 const ACCOUNT = /^(?!(first|AzureWebJobs.*)$)[a-z][a-z0-9]{0,30}$/i;
 
-/**
- * The environment variables of the app; docs/reference/configuration.md describes each. `AzureWebJobsStorage` is a connection string
- * with an account key, for Azurite. `AzureWebJobsStorage__tableServiceUri` and its siblings select a managed identity, for
- * Azure. `KEY_ENCRYPTION_KEY_FILE` or the Key Vault key at `KEY_ENCRYPTION_KEY_URI` encrypts properties.
- */
+/** The environment variables of the app. `npm run reference` writes docs/reference/configuration.md from the comments. */
 const Settings = z
   .object({
     ...CONNECTION,
-    /** The storage account of the backup, which the model declares: a connection string, or the address of its blobs. */
+    /** The storage account of the backup, as a connection string. Required if the model declares `backup`, unless the next setting names it. */
     BackupStorage: Word.optional(),
+    /** The blobs of that account, which the app opens with its identity. */
     BackupStorage__blobServiceUri: SecureUrl.optional(),
-    /** The names of further storage accounts, separated by spaces. Each is the name of a connection, as `AzureWebJobsStorage` is. */
+    /**
+     * The names of further storage accounts, separated by spaces, such as `second third`. Each is the name of a connection: the settings
+     * `second`, or `second__tableServiceUri` and its siblings. By default there is one account.
+     */
     STORAGE_ACCOUNTS: Word.refine(
       (text) => areAccounts(text.split(' ')),
       'must be different names of settings, separated by spaces: letters and digits, a letter first, and not first',
     ).optional(),
-    /** The word with which an operator accepts a model change that the app rejected. */
+    /** The word that agrees to a rejected change of the model. */
     AGREED_MODEL_CHANGES: z.string().optional(),
-    /** Set by the template. It gives no access to Application Insights if local authentication is off there. */
+    /**
+     * Where traces and metrics go, under the identity of the app. It gives no access to Application Insights if local authentication is off
+     * there. By default there is no telemetry.
+     */
     APPLICATIONINSIGHTS_CONNECTION_STRING: z
       .string()
       .regex(/(^|;)InstrumentationKey=[0-9a-f-]{36}(;|$)/i, 'must be a connection string of Application Insights')
       .optional(),
-    /** Set by Azure: the name of the app. */
+    /** The name under which telemetry is found. Azure sets it. By default `rowkey`. */
     WEBSITE_SITE_NAME: z.string().optional(),
+    /** `console` prints traces and metrics instead. */
     TELEMETRY: z.literal('console', 'must be console, or not be set').optional(),
+    /** The issuer of accepted tokens: their claim `iss`, exactly. */
     TOKEN_ISSUER: SecureUrl,
+    /** Their claim `aud`. */
     TOKEN_AUDIENCE: z.string().min(1, 'is required'),
+    /** Where the public keys of the issuer are. `https`, except on this machine. In Azure always `https`, as for `TOKEN_ISSUER`. */
     TOKEN_JWKS_URI: SecureUrl,
-    /** How many proxies before the app append the address of their client to `X-Forwarded-For`. Without it, no address is trusted. */
+    /**
+     * How many proxies before the app append the address of their client to `X-Forwarded-For`, 0 to 9: with 1, the last address is that of the
+     * client, by which visitors are counted. Count only proxies that nobody can go around. The template sets 1, for the front end of Azure. By
+     * default 0: no address is trusted.
+     */
     TRUSTED_PROXIES: z.string().regex(/^\d$/, 'must be a whole number from 0 to 9').optional(),
-    /** The client of the console at the issuer. Without it there is no console. */
+    /** The client id of the console at the identity provider. By default there is no console. */
     CONSOLE_CLIENT_ID: Word.optional(),
-    /** If discovery is not at `TOKEN_ISSUER`. */
+    /** The address of the discovery document of the provider, without `/.well-known/openid-configuration`. By default `TOKEN_ISSUER`. */
     CONSOLE_ISSUER: SecureUrl.optional(),
+    /** The scopes that the console asks for, separated by spaces. By default `openid`. */
     CONSOLE_SCOPE: Word.optional(),
-    /** Separated by spaces. */
+    /**
+     * Other addresses that the console calls to sign in, separated by spaces, if the token endpoint of the provider has another origin than the
+     * issuer.
+     */
     CONSOLE_CONNECT_TO: Word.refine(
       (text) => text.split(' ').every((url) => SecureUrl.safeParse(url).success),
       'must be https:// addresses, separated by spaces',
     ).optional(),
+    /** A file of keys for encrypted fields, for one machine. `npm run rotate-key` writes it. */
     KEY_ENCRYPTION_KEY_FILE: Word.optional(),
+    /**
+     * The id, without a version, of the key in Key Vault that wraps the keys of encrypted fields. Required in Azure if the model has encrypted
+     * fields.
+     */
     KEY_ENCRYPTION_KEY_URI: z
       .string()
       .regex(

@@ -7,6 +7,7 @@ import { formatCommands } from '../reference/commands-page.ts';
 import { formatMessages } from '../reference/messages-page.ts';
 import { formatOptions } from '../reference/options-page.ts';
 import { formatRoutes } from '../reference/routes-page.ts';
+import { formatSettings } from '../reference/settings-page.ts';
 
 /** The pages that are written from their sources, by file. */
 export const REFERENCE: Readonly<Record<string, () => string>> = {
@@ -14,6 +15,7 @@ export const REFERENCE: Readonly<Record<string, () => string>> = {
   'docs/reference/routes.md': formatRoutes,
   'docs/reference/messages.md': formatMessages,
   'docs/reference/commands.md': () => formatCommands(createProgram()),
+  'docs/reference/configuration.md': () => formatSettings(),
 };
 
 async function writeReference(): Promise<void> {

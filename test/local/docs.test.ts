@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { formatProblems } from '../../local/commands/problems.ts';
 import { REFERENCE } from '../../local/commands/reference.ts';
 import { APP_PAGES, toAppPage } from '../../local/package/app-page.ts';
+import { formatSettings } from '../../local/reference/settings-page.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../checklist.ts';
 import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
@@ -99,6 +100,13 @@ test('docs/reference/problems.md describes the codes', () => {
 test.each(Object.entries(REFERENCE))('%s is written from the code', (file, format) => {
   const isCurrent = readFileSync(file, 'utf8') === format();
   expect(isCurrent, `${file} is stale: run npm run reference, and commit it`).toBe(true);
+});
+
+test('a setting without a doc comment cannot be missing on docs/reference/configuration.md', () => {
+  const source = readFileSync('lib/settings.ts', 'utf8');
+  const comment = '/** Their claim `aud`. */';
+  expect(source).toContain(comment);
+  expect(() => formatSettings('', source.replace(comment, ''))).toThrow('TOKEN_AUDIENCE has no doc comment');
 });
 
 test('docs/internals/security.md names tests that exist', () => {
