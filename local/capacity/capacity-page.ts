@@ -1,6 +1,10 @@
 import { createPlanCommand } from './plan-command.ts';
+import { readPublished } from './published.ts';
+import { formatSmallApps } from './small-apps.ts';
 
 export const CAPACITY_PAGE = 'docs/capacity.md';
+export const COSTS_PAGE = 'docs/costs.md';
+const COSTS = /(<!-- costs -->\n)[\s\S]*?(<!-- \/costs -->)/;
 /** A plan on the page, with the arguments of its command. */
 const PLAN = /(<!-- capacity: (.+) -->\n)[\s\S]*?(<!-- \/capacity -->)/g;
 
@@ -12,4 +16,10 @@ export async function updatePlans(page: string): Promise<string> {
   return page.replaceAll(PLAN, (_, begin: string, words: string, end: string) => {
     return `${begin}\n\`npm run capacity -- ${words}\`\n\n${plans.shift()}\n\n${end}`;
   });
+}
+
+/** Returns the page of small apps with their costs as they are now. */
+export async function updateCosts(page: string): Promise<string> {
+  const costs = formatSmallApps(await readPublished());
+  return page.replace(COSTS, (_, begin: string, end: string) => `${begin}\n${costs}\n\n${end}`);
 }

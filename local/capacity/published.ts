@@ -25,6 +25,7 @@ const Published = z.strictObject({
     tableRequests: Figure,
     queueRequests: Figure,
     blobWrites: Figure,
+    blobReads: Figure,
     blobGigabyte: Figure,
     gigabyteSecond: Figure,
     executions: Figure,

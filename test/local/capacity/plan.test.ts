@@ -8,7 +8,7 @@ import {
   interPartitionIndex,
   intraPartitionIndex,
 } from '../../../lib/define.ts';
-import { CAPACITY_PAGE, updatePlans } from '../../../local/capacity/capacity-page.ts';
+import { CAPACITY_PAGE, COSTS_PAGE, updateCosts, updatePlans } from '../../../local/capacity/capacity-page.ts';
 import { costOfEntity } from '../../../local/capacity/entity-cost.ts';
 import { format, formatDollars, planCapacity } from '../../../local/capacity/plan.ts';
 import { readPublished } from '../../../local/capacity/published.ts';
@@ -179,6 +179,12 @@ test('the plans of docs/capacity.md are those of the model: run npm run capacity
   const page = await readFile(new URL(`../../../${CAPACITY_PAGE}`, import.meta.url), 'utf8');
   expect(page.match(/<!-- capacity: .* -->/g)).toHaveLength(2);
   expect(await updatePlans(page)).toBe(page);
+});
+
+test('the costs of docs/costs.md are those of the model: run npm run capacity -- --write', async () => {
+  const page = await readFile(new URL(`../../../${COSTS_PAGE}`, import.meta.url), 'utf8');
+  expect(page).toMatch(/<!-- costs -->\n\n\| A month \|/);
+  expect(await updateCosts(page)).toBe(page);
 });
 
 test('every published figure has a source and a date', () => {
