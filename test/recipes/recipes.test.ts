@@ -9,7 +9,6 @@ import { model as directReads } from './direct-reads.ts';
 import { model as imports } from './imports.ts';
 import { operations as invitationOperations, model as invitations } from './invitations.ts';
 import { model as membership } from './membership.ts';
-import { model as ordersByDate } from './orders-by-date.ts';
 import { model as prefixSearch } from './prefix-search.ts';
 import { model as publishing } from './publishing.ts';
 import { model as tenants } from './tenants.ts';
@@ -146,16 +145,6 @@ test('a tenant sees its own orders and no others', async () => {
   expect(await acme?.orders.get({ tenant: 'acme', orderId: '1' })).toBeDefined();
   expect(await other?.orders.get({ tenant: 'acme', orderId: '1' })).toBeUndefined();
   await expect(other?.orders.create({ tenant: 'acme', orderId: '2', text: 'Ten' })).rejects.toMatchObject(forbidden);
-});
-
-test('docs/coming-from.md shows a declaration whose index lists the orders of a day', async () => {
-  const code = readFileSync(new URL('orders-by-date.ts', import.meta.url), 'utf8');
-  const [declaration = ''] = /^const orders = .*?^\}\);\n/ms.exec(code) ?? [];
-  expect(readFileSync(new URL('../../docs/coming-from.md', import.meta.url), 'utf8')).toContain(declaration);
-  const { store } = await createTestStore(ordersByDate);
-  const order = { customerId: 'c', orderId: '1', orderDate: '2026-11-20', freight: 1 };
-  await store.orders.create(order);
-  expect(await Array.fromAsync(store.orders.by.date.range({ orderDate: '2026-11-20' }))).toEqual([order]);
 });
 
 test('docs/declare-an-entity.md shows a declaration that works, and an index by which a tool has one open loan', async () => {
