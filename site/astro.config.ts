@@ -3,7 +3,12 @@ import { defineConfig, passthroughImageService } from 'astro/config';
 import starlightLinksValidator from 'starlight-links-validator';
 import { readSidebar } from './sidebar.ts';
 
+/** Where GitHub Pages serves the site: its origin, and a path such as /rowkey. On this machine at the root. */
+const { SITE_ORIGIN, SITE_BASE } = process.env;
+
 export default defineConfig({
+  ...(SITE_ORIGIN && { site: SITE_ORIGIN }),
+  ...(SITE_BASE && { base: SITE_BASE }),
   // The pictures are small enough as they are, and sharp is a binary for each platform.
   image: { service: passthroughImageService() },
   integrations: [

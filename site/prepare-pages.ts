@@ -11,6 +11,8 @@ import { APP_PAGES, toAppPage } from '../local/package/app-page.ts';
 const DOCS = '../docs';
 const PAGES = 'src/content/docs';
 const REPOSITORY = 'https://github.com/contoso/rowkey';
+/** The path of the site, such as /rowkey: Astro adds it to no link of a page. */
+const { SITE_BASE: BASE = '' } = process.env;
 const COLORS = { bg: 'var(--sl-color-bg)', fg: 'var(--sl-color-text)', transparent: true };
 /** The home page is a table of contents. */
 const HOME = {
@@ -19,7 +21,7 @@ const HOME = {
   hero: {
     tagline: 'Declare what your app stores. Get a back end on Azure that you pay for by request.',
     actions: [
-      { text: 'Get started', link: '/getting-started/', icon: 'right-arrow' },
+      { text: 'Get started', link: `${BASE}/getting-started/`, icon: 'right-arrow' },
       { text: 'Code', link: REPOSITORY, icon: 'external', variant: 'minimal' },
     ],
   },
@@ -31,7 +33,7 @@ const known = new Set(pages);
 /** Returns the address of a page of docs/ in the site. */
 function toRoute(page: string): string {
   const name = page.slice(0, -'.md'.length);
-  return name === 'README' ? '/' : `/${name}/`;
+  return name === 'README' ? `${BASE}/` : `${BASE}/${name}/`;
 }
 
 function toSitePage(page: string, text: string): string {

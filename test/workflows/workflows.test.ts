@@ -51,6 +51,7 @@ const ofApps = [false, true].map((hasPage) =>
 const has = (action: string) => (step: Step) =>
   step.uses?.toLowerCase().startsWith(`${action.toLowerCase()}@`) ?? false;
 const isPublishing = ({ run = '' }: Step) => run.includes('npm publish');
+const isDeploying = has('actions/deploy-pages');
 const jobsOf = ({ jobs }: { jobs: Record<string, Job> }) => Object.entries(jobs).map(([id, job]) => ({ id, ...job }));
 
 /** The linter predates the context `vars`. */
@@ -60,7 +61,7 @@ const unknownVars = ({ kind, message }: LintResult) =>
 test('docs/workflows.md lists every workflow', () => {
   const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
   expect(workflows.map(({ name }) => name).sort()).toEqual(
-    ['ci', 'codeql', 'deploy', 'nightly', 'preview', 'release'].map((name) => `${name}.yml`),
+    ['ci', 'codeql', 'deploy', 'nightly', 'preview', 'release', 'site'].map((name) => `${name}.yml`),
   );
   for (const { name } of workflows) expect(page).toContain(`\`${name}\``);
 });
@@ -95,10 +96,12 @@ describe.each([...workflows, ...ofApps])('$name', { tags: ['slow'] }, (workflow)
     }
   });
 
-  test('allows identity tokens only in jobs that log in to Azure or publish to npm', () => {
+  test('allows identity tokens only in jobs that log in to Azure, publish to npm or deploy to Pages', () => {
     for (const { id, permissions, steps } of jobsOf(workflow)) {
       const granted = typeof permissions === 'object' && permissions['id-token'] === 'write';
-      expect(granted, id).toBe(steps.some((step) => has('azure/login')(step) || isPublishing(step)));
+      expect(granted, id).toBe(
+        steps.some((step) => has('azure/login')(step) || isPublishing(step) || isDeploying(step)),
+      );
     }
   });
 
@@ -262,6 +265,26 @@ describe('release.yml', () => {
       1,
       expect.stringMatching(/^::error::rowkey-0\.2\.0\.tgz is not of version 0\.3\.0/),
     ]);
+  });
+});
+
+describe('site.yml', () => {
+  const { jobs = {} } = workflows.find(({ name }) => name === 'site.yml') ?? {};
+  const uses = (action: string) => jobsOf({ jobs }).filter(({ steps }) => steps.some(has(action)));
+
+  test('deploys what its own run has built, in a job that runs nothing else', () => {
+    const [building, ...others] = uses('actions/upload-pages-artifact');
+    expect(others).toEqual([]);
+    expect(building?.steps.map(({ run }) => run)).toContain('npm run site');
+    expect(building?.steps.some(has('actions/configure-pages'))).toBe(true);
+    expect(uses('actions/deploy-pages')).toMatchObject([
+      { needs: building?.id, environment: { name: 'github-pages' }, steps: [{}] },
+    ]);
+  });
+
+  test('runs on main of the repository that the packages name, and in no fork', () => {
+    expect(jobs.build?.if).toBe("github.repository == 'contoso/rowkey'");
+    expect(workflows.find(({ name }) => name === 'site.yml')?.on.push).toEqual({ branches: ['main'] });
   });
 });
 
