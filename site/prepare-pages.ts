@@ -52,7 +52,16 @@ function toSitePage(page: string, text: string): string {
     ...(page === 'README.md' ? HOME : {}),
   };
   const lines = Object.entries(front).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-  return `---\n${lines.join('\n')}\n---\n${drawn}`;
+  return `---\n${lines.join('\n')}\n---\n${drawn.replaceAll(/^ *\|.*$/gm, breakLongNames)}`;
+}
+
+/** A long name in a table breaks before one of its words, and not within. */
+function breakLongNames(row: string): string {
+  return row.replaceAll(/`([\w./{}-]{16,})`/g, (_, name: string) => {
+    const parts = name.replaceAll(/(_+|[./-]|[a-z](?=[A-Z]))(?=\w)/g, '$1<wbr />');
+    // An underscore outside of code is emphasis.
+    return `<code>${parts.replaceAll('_', '&#95;')}</code>`;
+  });
 }
 
 /** HTML in Markdown ends at an empty line. */
