@@ -36,6 +36,7 @@ export const SYSTEM_PARTITIONS = {
   searches: 'search-foreign',
   restore: 'restore',
   drill: 'backup-drill',
+  load: 'bulk-load',
 } as const;
 
 /** Row keys of the system table. Beside the first two are rows with the names of entities, which are letters and digits. */
@@ -81,6 +82,7 @@ export const ROW_TYPES = {
   restore: 'restore',
   drill: 'backup-drill',
   verification: 'backup-verification',
+  load: 'bulk-load',
 } as const;
 
 /** Properties, or what they begin with. The name of a field begins with a lower-case letter. */

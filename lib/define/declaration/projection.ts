@@ -68,6 +68,8 @@ interface SharedPart {
   readonly hold: Hold;
   /** True for a repair: the sum of all entries may not include the entry that is stored, so it is computed again. */
   readonly isRepair: boolean;
+  /** True if the part is probably not stored yet: then it is not read before it is written. */
+  readonly isNew?: boolean;
 }
 
 /** Storage of lists, which may be longer than a row. */

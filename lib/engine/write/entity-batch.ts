@@ -51,6 +51,8 @@ export interface BatchDone extends Pick<Done, 'outcome' | 'operationId'> {
 export type BatchOutcome = BatchDone | RowkeyError;
 
 const PARTITIONS_CONCURRENCY = 4;
+/** As many requests as an account takes. */
+const BULK_CONCURRENCY = 32;
 const READS_CONCURRENCY = 16;
 /** The longest time to retry one write while other requests change the same entity. */
 const PATIENCE_MS = 10_000;
@@ -124,8 +126,9 @@ function toBatchDone(
 export async function writePartitions(
   engine: Engine,
   writes: readonly EntityWrite[],
+  { isBulk = false }: Pick<Writing, 'isBulk'> = {},
 ): Promise<ReadonlyMap<EntityWrite, Outcome>> {
-  const writing = start(engine);
+  const writing = { ...start(engine), isBulk };
   const partitions = Map.groupBy(writes, ({ address: { table, partition } }) => JSON.stringify([table, partition]));
   let failure: unknown;
   // After a failure no transaction is started, and the running ones are awaited, because the audit log needs their changes.
@@ -139,7 +142,7 @@ export async function writePartitions(
         failure ??= error;
       }
     },
-    { concurrency: PARTITIONS_CONCURRENCY },
+    { concurrency: isBulk ? BULK_CONCURRENCY : PARTITIONS_CONCURRENCY },
   );
   if (failure) throw failure;
   return writing.outcomes;
@@ -248,6 +251,8 @@ interface Writing {
   readonly engine: Engine;
   /** All in one transaction or none: throws the error of the first write that fails. */
   readonly isAtomic: boolean;
+  /** See `commit`. */
+  readonly isBulk?: boolean;
   readonly outcomes: Map<EntityWrite, Outcome>;
   /** Attempts that certainly failed: their claims may be taken over. */
   readonly abandoned: Set<string>;
@@ -359,14 +364,14 @@ function planAll({ engine }: Writing, writes: readonly EntityWrite[]) {
 
 /** Commits the changes that have an effect. With `isAtomic`, the transaction fails if an entity that it leaves unchanged has changed. */
 async function commitPlanned(
-  { engine, isAtomic, abandoned }: Writing,
+  { engine, isAtomic, isBulk = false, abandoned }: Writing,
   planned: readonly PlannedWrite[],
 ): Promise<ReadonlyMap<EntityWrite, Done>> {
   const acting = planned.filter(({ outcome }) => outcome !== 'unchanged');
   const others = isAtomic && acting.length > 0 ? planned.filter(({ outcome }) => outcome === 'unchanged') : [];
   const needed = [...acting, ...others.map((change) => ({ ...change, isUnchanged: true }))];
   const assumeNew = acting.every(({ outcome }) => outcome === 'created');
-  const stored = await commit(engine, needed, { abandoned, assumeNew });
+  const stored = await commit(engine, needed, { abandoned, assumeNew, isBulk });
   const committed = new Map(needed.map(({ write }, index) => [write, stored[index]]));
   return new Map(
     planned.map(({ write, outcome, before }) => {

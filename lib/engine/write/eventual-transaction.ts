@@ -72,6 +72,8 @@ interface CommitOptions {
   readonly assumeNew?: boolean;
   /** Earlier writes of the same caller that certainly failed: their claims may be taken over. `commit` adds to the set. */
   readonly abandoned?: Set<string>;
+  /** True for a part of a bulk load, which claims contested rows before and writes the index entries afterwards: see lib/operations/bulk-load.ts. */
+  readonly isBulk?: boolean;
 }
 
 /**
@@ -85,11 +87,11 @@ export const commit = inPattern(
   async (
     engine: Engine,
     changes: readonly EntityChange[],
-    { abandoned = new Set(), assumeNew = false }: CommitOptions = {},
+    { abandoned = new Set(), assumeNew = false, isBulk = false }: CommitOptions = {},
   ): Promise<readonly Stored[]> => {
     for (let attempt = 1; attempt <= MAX_ANNOUNCEMENTS; attempt += 1) {
       try {
-        return await commitAnnounced(engine, changes, { abandoned, assumeNew: assumeNew && attempt === 1 });
+        return await commitAnnounced(engine, changes, { abandoned, assumeNew: assumeNew && attempt === 1, isBulk });
       } catch (error) {
         if (!(error instanceof Unannounced)) throw error;
       }
@@ -114,7 +116,7 @@ export async function tryCommit(...args: Parameters<typeof commit>): Promise<rea
 async function commitAnnounced(
   engine: Engine,
   changes: readonly EntityChange[],
-  { abandoned, assumeNew }: Required<CommitOptions>,
+  { abandoned, assumeNew, isBulk }: Required<CommitOptions>,
 ): Promise<readonly Stored[]> {
   const [first] = changes;
   if (!first) return [];
@@ -133,6 +135,7 @@ async function commitAnnounced(
     isShared: isSharedTable,
     related: await readRelated(engine, changes, rows),
     ...transactionLimits(engine.storage, partition),
+    isBulk,
   };
   const planned = await planFirst(engine, changes, { rows, mark, assumeNew });
   await checkRelated(engine, actingOf(changes));
@@ -226,7 +229,12 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   const isExact = mark.isShared || engine.storage.journal !== undefined;
   const deletesIf = isExact && actions.some((action) => action.kind === 'delete' && action.etag !== undefined);
   try {
-    const transaction = { ...where, actions, signal: AbortSignal.timeout(left), ...(deletesIf && { deletesIf }) };
+    const transaction = {
+      ...{ ...where, actions, signal: AbortSignal.timeout(left) },
+      ...(deletesIf && { deletesIf }),
+      // Nobody deletes the rows meanwhile.
+      ...(mark.isBulk && { isRepeatable: true }),
+    };
     const period = changes[0]?.entity.period;
     const etags = await withPeriodTable(
       engine,

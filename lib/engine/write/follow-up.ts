@@ -40,13 +40,18 @@ export function follow(change: EntityChange): Followed {
   return { ...change, entries: { ...entries, former } };
 }
 
-/** The work outside the partition that follows from changes, by declaration. */
-export function followUpsOf([first]: readonly EntityChange[], followed: readonly Followed[]): FollowUp[] {
+/** The work outside the partition that follows from changes, by declaration: of a bulk load, the fan-out alone. */
+export function followUpsOf(
+  [first]: readonly EntityChange[],
+  followed: readonly Followed[],
+  { isBulk = false }: { readonly isBulk?: boolean | undefined } = {},
+): FollowUp[] {
   const byEntity = Map.groupBy(followed, ({ entity }) => entity);
   const main = first?.entity;
   const entities = new Set([...(main ? [main] : []), ...byEntity.keys()]);
   return [...entities]
     .map((entity) => followUp(entity, byEntity.get(entity) ?? []))
+    .map((one) => (isBulk ? { ...one, items: [] } : one))
     .filter((one) => one.entity === main || hasWork(one));
 }
 

@@ -95,7 +95,10 @@ export interface Plan {
 /** The id and the time of a write, in milliseconds, the related rows that it has read, and the limits of its transaction. */
 export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard' | 'isShared'> &
   Partial<Pick<PlanDraft, 'related'>> &
-  Partial<ReturnType<typeof transactionLimits>>;
+  Partial<ReturnType<typeof transactionLimits>> & {
+    /** True if the caller claims the contested rows before the transaction, and writes all index entries after it. */
+    readonly isBulk?: boolean | undefined;
+  };
 
 /** The keys of the rows that must be read before these changes are planned: in a shared table, all that they replace or delete. */
 export function siblingRowsOf(changes: readonly EntityChange[], isShared = false): string[] {
@@ -140,9 +143,9 @@ export function planPartition(given: readonly EntityChange[], siblings: Siblings
   return {
     actions,
     further: new Map(steps.flatMap((step) => step.further)),
-    followUps: followUpsOf(given, [...followed, ...steps.flatMap(dependentsOf)]),
+    followUps: followUpsOf(given, [...followed, ...steps.flatMap(dependentsOf)], mark),
     isNew: steps.every(({ changes }) => changes.every(({ before }) => before.state === 'absent')),
-    claims,
+    claims: mark.isBulk ? [] : claims,
   };
 }
 

@@ -55,6 +55,8 @@ export function createSharedWrites<Request extends { readonly hold: Hold }>(
 
   /** Writes one batch at a time: requests that arrived during the previous write. */
   async function writeAll(storage: Storage, rows: Map<string, Waiting<Request>[]>, key: string): Promise<void> {
+    // The first batch has all requests of a caller that submits several.
+    await undefined;
     for (let conflicts = 0; ; ) {
       const batch = takeBatch(storage, rows.get(key) ?? []);
       if (batch.length === 0) {

@@ -224,6 +224,8 @@ interface Request {
   readonly hold: Hold;
   /** True if the total may not include the contribution that is stored. */
   readonly isRepair: boolean;
+  /** True if no contribution is probably stored: it is inserted without a read. */
+  readonly isNew?: boolean;
 }
 
 const submitRequest = createSharedWrites<Request>({
@@ -256,8 +258,9 @@ async function writeGroup(
   const total = await readRow(storage, group.total);
   requireOwn(total, 'a total');
   const isEmpty = (row: Row) => amountsIn(declared, row)?.count === 0;
+  const read = all.every(({ isNew }) => isNew) ? [] : all;
   const found = new Map(
-    await pMap(all, async ({ entry }) => [entry.row, await readRow(storage, entry)] as const, {
+    await pMap(read, async ({ entry }) => [entry.row, await readRow(storage, entry)] as const, {
       concurrency: CONTRIBUTIONS_CONCURRENCY,
     }),
   );

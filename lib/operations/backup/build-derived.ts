@@ -1,24 +1,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import pMap from 'p-map';
-import type { Values } from '../../base/values.ts';
 import { toSnapshot } from '../../define/codec/entity-codec.ts';
 import { type Entity, withArchives } from '../../define/declaration/entity.ts';
 import type { Finding } from '../../define/declaration/finding.ts';
 import type { IndexEntry } from '../../define/declaration/projection.ts';
-import { addressIfAny, indexEntriesOf, remoteIndexesOf, remoteIndexOf } from '../../define/places/index-entries.ts';
+import { addressIfAny, remoteIndexesOf } from '../../define/places/index-entries.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { readJoinedRow } from '../../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../../engine/read/page-length.ts';
-import { confirmedRow, settleEntries } from '../../engine/reconcile/reconcile.ts';
-import { toBatches } from '../../storage/copy-rows.ts';
-import { readUnmarked } from '../../storage/row-marks.ts';
-import { type Properties, type Row, scanTable, submit, transactionLimits } from '../../storage/rows.ts';
-import { compareKeys } from '../../storage/scan-accounts.ts';
-import { accountsOf, type Storage } from '../../storage/storage.ts';
+import { type Row, scanTable } from '../../storage/rows.ts';
 import { ownRowsOf } from '../resources.ts';
 import { surviveRow } from '../survive-row.ts';
 import { canVerify, type VerifyOptions, verifyPage } from '../verify.ts';
 import { whyInvalid } from '../why-invalid.ts';
+import { findSharedTables, WRITE_CONCURRENCY, writeDerived } from '../write-derived.ts';
 
 /** Builds what follows from the entities of a restore, which is in no backup, and checks all of it. Nobody else writes meanwhile. */
 
@@ -36,7 +31,8 @@ const PAGE_SIZE = 200;
 const CONCURRENCY = 4;
 /** A repair may show what another one has to repair. */
 const PASSES = 4;
-const WRITE_CONCURRENCY = 32;
+/** The entries of many entities share transactions. */
+const WRITE_PAGE_SIZE = 1_000;
 
 /** Builds the indexes, totals and lists in tables of their own. */
 export async function buildDerived(engine: Engine, options: BuildOptions): Promise<void> {
@@ -49,52 +45,28 @@ export async function buildDerived(engine: Engine, options: BuildOptions): Promi
  * out: entities that are not valid, and tables in which another program has rows, of which none is replaced.
  */
 async function writeEntries(engine: Engine, entity: Entity, { signal, onChecked }: BuildOptions): Promise<void> {
-  const projections = remoteIndexesOf(entity);
-  const tables = [...new Set(projections.map(({ at }) => at.table))];
-  const shared = await pMap(tables, async (table) => ((await isShared(engine.storage, table)) ? [table] : []));
-  const isLeft = ({ table }: IndexEntry) => shared.flat().includes(table);
-  if (projections.length === 0 || entity.period) return;
+  if (remoteIndexesOf(entity).length === 0 || entity.period) return;
+  const shared = await findSharedTables(engine.storage, entity);
+  const isLeft = ({ table }: IndexEntry) => shared.has(table);
   for (let after: Row | undefined; ; ) {
     signal?.throwIfAborted();
     const { rows, more } = await scanTable(engine.storage, {
       table: entity.table,
       after,
-      limit: PAGE_SIZE,
+      limit: entity.furtherRows ? PAGE_SIZE : WRITE_PAGE_SIZE,
       bound: ANY_ROWS,
     });
     const found = await pMap(rows, (row) => readValid(engine, entity, row), { concurrency: WRITE_CONCURRENCY });
-    const entities = found.flatMap((each) => each ?? []);
-    await submitCopies(
-      engine.storage,
-      entities.flatMap((each) => copiesOf(entity, each.values).filter((copy) => !isLeft(copy.entry))),
-      signal,
-    );
-    await pMap(
-      entities,
-      async ({ address, values }) => {
-        const indexEntries = indexEntriesOf(entity, values).filter(
-          (entry) => !isLeft(entry) && isMerged(entity, entry),
-        );
-        if (indexEntries.length > 0) await settleEntries(engine, entity, address, { indexEntries, isRepair: false });
-      },
-      { concurrency: WRITE_CONCURRENCY },
+    await writeDerived(
+      engine,
+      entity,
+      found.flatMap((each) => each ?? []),
+      { isLeft, signal },
     );
     onChecked?.(entity.name, rows.length);
     after = rows.at(-1);
     if (!more || !after) return;
   }
-}
-
-async function isShared(storage: Storage, table: string): Promise<boolean> {
-  for (const account of accountsOf(storage)) {
-    let from: string | undefined;
-    do {
-      const page = await readUnmarked(account, table, { limit: 1, from });
-      if (page.rows.length > 0) return true;
-      from = page.next;
-    } while (from !== undefined);
-  }
-  return false;
 }
 
 /** The values of an entity that nothing is wrong with, and that no operation has closed. */
@@ -112,43 +84,6 @@ async function readValid(engine: Engine, entity: Entity, scanned: Row) {
     return isHere && whyInvalid(entity, joined, values) === undefined ? { address, values } : undefined;
   };
   return surviveRow(read, () => undefined);
-}
-
-const isMerged = (entity: Entity, entry: IndexEntry) => remoteIndexOf(entity, entry)?.merge !== undefined;
-
-interface Copy {
-  readonly entry: IndexEntry;
-  readonly properties: Properties;
-}
-
-/** The rows of indexes that are copies of one entity each. */
-function copiesOf(entity: Entity, values: Values): Copy[] {
-  return indexEntriesOf(entity, values).flatMap((entry) => {
-    const index = remoteIndexOf(entity, entry);
-    const properties = index?.properties?.(values);
-    if (!index || index.merge || !properties) return [];
-    return [{ entry, properties: index.settle === 'claim' ? confirmedRow(entity, values, entry) : properties }];
-  });
-}
-
-async function submitCopies(storage: Storage, copies: readonly Copy[], signal: AbortSignal | undefined): Promise<void> {
-  for (const [table, some] of Map.groupBy(copies, ({ entry }) => entry.table)) {
-    // Of two entities with one value, the check finds one.
-    const byKey = new Map(some.map((copy) => [JSON.stringify([copy.entry.partition, copy.entry.row]), copy]));
-    const sorted = [...byKey.values()].sort((one, other) => compareKeys(one.entry, other.entry));
-    async function* upserts() {
-      for (const { entry, properties } of sorted)
-        yield { partition: entry.partition, action: { kind: 'upsert', row: entry.row, properties } as const };
-    }
-    await pMap(
-      toBatches(upserts(), (partition) => transactionLimits(storage, partition)),
-      async ({ partition, actions }) => {
-        signal?.throwIfAborted();
-        await submit(storage, { table, partition, actions, isRepeatable: true });
-      },
-      { concurrency: WRITE_CONCURRENCY },
-    );
-  }
 }
 
 /**

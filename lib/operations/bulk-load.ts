@@ -1,0 +1,383 @@
+import { hash, randomUUID } from 'node:crypto';
+import pMap from 'p-map';
+import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
+import { type ErrorCode, RowkeyError } from '../base/errors.ts';
+import { isSame } from '../base/is-same.ts';
+import { pick, type Values } from '../base/values.ts';
+import type { Entity } from '../define/declaration/entity.ts';
+import type { IndexEntry } from '../define/declaration/projection.ts';
+import { indexEntriesOf, isContested, isSameEntry, remoteIndexesOf } from '../define/places/index-entries.ts';
+import type { Engine } from '../engine/engine.ts';
+import { readLive } from '../engine/read/entity-rows.ts';
+import { confirmedRow, settleEntries } from '../engine/reconcile/reconcile.ts';
+import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
+import type { EntityWrite } from '../engine/write/checks.ts';
+import { writePartitions } from '../engine/write/entity-batch.ts';
+import { createEntity } from '../engine/write/entity-store.ts';
+import { prepareCreate } from '../engine/write/entity-write.ts';
+import { toStored } from '../engine/write/stored-values.ts';
+import { measureCost } from '../storage/cost.ts';
+import { type Address, type Row, readRow, scanTable, submit, tryAction, trySubmit } from '../storage/rows.ts';
+import { SYSTEM_TABLE } from '../storage/slot-row.ts';
+import {
+  type CopyRow,
+  findSharedTables,
+  keyOf,
+  type StoredEntity,
+  WRITE_CONCURRENCY,
+  writeBatches,
+  writeDerived,
+} from './write-derived.ts';
+
+/**
+ * A bulk load: creates all entities of a declaration that has none, from rows of another store. The tables then have what creates would have
+ * stored, but for the ids of writes. In windows of some thousand rows:
+ *
+ *   rows -> validated, as a create does -> unique values, in transactions of their partitions -> the entities, planned as by a create, with
+ *   all that is in their partitions, in transactions -> entries in other partitions, in transactions of those
+ *
+ * No intent is sent and no claim expires, so nothing else may change an entity between its transaction and its entries. What protects that:
+ * a load begins only if the entity has no rows, and a mark in the system table has its id. An app that creates other entities meanwhile does
+ * no harm, because unique values, lists and totals are written under conditions. One that changes a row of the load within the seconds of a
+ * window leaves stale entries, which the consistency check finds: serve the entity after the load.
+ *
+ * A load that died is run again with the same rows. The id of the load and the values of a row give the entity its incarnation, which tells
+ * the entities of the load from others. Their entries are written again.
+ *
+ * Rows that another one of the window may affect, by a unique value or a key, are created one by one after the others, in their order.
+ */
+
+/** A row that is not stored, and has left nothing behind. */
+export interface RejectedRow {
+  /** Of the row in the load, from 0. */
+  readonly position: number;
+  /** The fields of the key, as far as the row has them. */
+  readonly key: Values;
+  readonly code: ErrorCode;
+  readonly reason: string;
+}
+
+export interface BulkLoaded {
+  readonly read: number;
+  readonly created: number;
+  /** Created by an earlier run of the same load. */
+  readonly existing: number;
+  readonly rejected: number;
+  /** The first of the rejected rows. */
+  readonly rejections: readonly RejectedRow[];
+  /** Storage transactions. */
+  readonly transactions: number;
+}
+
+export interface BulkLoadOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called after each window. */
+  readonly onProgress?: ((loaded: BulkLoaded) => void) | undefined;
+}
+
+/** The rows of a window are in memory. */
+const WINDOW_ROWS = 5_000;
+const WINDOW_CHARACTERS = 16_000_000;
+const MAX_REJECTIONS = 1_000;
+
+/** False for what is stored in tables by time or by clients alone, and for archives, whose rows arrive by transfers. */
+export function canBulkLoad({ series, period, isArchive }: Entity): boolean {
+  return !series && !period && !isArchive;
+}
+
+/**
+ * Creates an entity from each row. Throws `wrong-operation` if the entity cannot be loaded or has other rows, and `storage-unavailable`: then
+ * run it again with the same rows.
+ */
+export function bulkLoad(
+  engine: Engine,
+  entity: Entity,
+  rows: AsyncIterable<unknown>,
+  { signal, onProgress }: BulkLoadOptions = {},
+): Promise<BulkLoaded> {
+  return measureCost(async (cost) => {
+    const begun = await begin(engine, entity);
+    const counts = { read: 0, created: 0, existing: 0, rejected: 0 };
+    const rejections: RejectedRow[] = [];
+    const report = (): BulkLoaded => ({ ...counts, rejections, transactions: cost.transactions });
+    const load: Load = {
+      ...{ engine, entity, signal, ...begun, counts },
+      shared: await findSharedTables(engine.storage, entity),
+      reject({ position, input }, { code, message, detail = message }) {
+        counts.rejected += 1;
+        const rejected = { position, key: pick(Object(input), entity.keyFields), code, reason: detail };
+        if (rejections.length < MAX_REJECTIONS) rejections.push(rejected);
+      },
+    };
+    for await (const window of toWindows(rows)) {
+      counts.read += window.length;
+      await loadWindow(load, window);
+      onProgress?.(report());
+    }
+    await end(engine, entity);
+    return report();
+  });
+}
+
+interface Load {
+  readonly engine: Engine;
+  readonly entity: Entity;
+  readonly signal: AbortSignal | undefined;
+  readonly id: string;
+  /** True if an earlier run may have created the entities. */
+  readonly isResumed: boolean;
+  /** The tables of entries in which another program has rows. */
+  readonly shared: ReadonlySet<string>;
+  readonly counts: { created: number; existing: number };
+  readonly reject: (row: InputRow, why: RowkeyError) => void;
+}
+
+interface InputRow {
+  readonly position: number;
+  readonly input: unknown;
+}
+
+/** A row that is valid. */
+interface LoadRow extends InputRow {
+  readonly write: EntityWrite;
+  /** The values of the entity as they are stored, but for fields that features set. */
+  readonly values: Values;
+  readonly incarnation: string;
+  /** Its entries in unique indexes. */
+  readonly unique: readonly IndexEntry[];
+}
+
+async function* toWindows(rows: AsyncIterable<unknown>): AsyncGenerator<InputRow[]> {
+  let window: InputRow[] = [];
+  let position = 0;
+  let characters = 0;
+  for await (const input of rows) {
+    window.push({ position, input });
+    position += 1;
+    characters += JSON.stringify(input)?.length ?? 0;
+    if (window.length < WINDOW_ROWS && characters < WINDOW_CHARACTERS) continue;
+    yield window;
+    [window, characters] = [[], 0];
+  }
+  if (window.length > 0) yield window;
+}
+
+async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void> {
+  const { engine, entity, signal, counts, reject } = load;
+  signal?.throwIfAborted();
+  const prepared = await pMap(window, (row) => prepare(load, row), { concurrency: WRITE_CONCURRENCY });
+  const valid = prepared.flatMap((row) => row ?? []);
+  const stored: StoredEntity[] = [];
+  const absent = load.isResumed ? await withoutStored(load, valid, stored) : valid;
+  counts.existing += stored.length;
+  const { alone, together } = separate(absent);
+  const claimed = await claimAll(load, together);
+  const held = together.filter((row) => !claimed.refused.has(row));
+  for (const rows of inRounds(entity, held)) {
+    signal?.throwIfAborted();
+    const outcomes = await writePartitions(
+      engine,
+      rows.map(({ write }) => write),
+      { isBulk: true },
+    );
+    const failed: LoadRow[] = [];
+    for (const row of rows) {
+      const outcome = outcomes.get(row.write);
+      if (outcome instanceof RowkeyError) {
+        failed.push(row);
+        reject(row, outcome);
+      } else if (outcome) stored.push({ address: row.write.address, values: outcome.values });
+    }
+    counts.created += rows.length - failed.length;
+    await release(load, failed);
+  }
+  await writeEntries(load, stored, claimed.rows);
+  // A unique value may be that of an entity which has expired, and which an ordinary create deletes.
+  const left = [...claimed.refused, ...alone].sort((one, other) => one.position - other.position);
+  await release(load, [...claimed.refused]);
+  for (const row of left) {
+    signal?.throwIfAborted();
+    try {
+      const { values } = await createEntity(engine, entity, row.input, row.incarnation);
+      // Not all entries wait for the queue, whose functions may run later.
+      await writeEntries(load, [{ address: row.write.address, values }]);
+      counts.created += 1;
+    } catch (error) {
+      if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
+      reject(row, error);
+    }
+  }
+}
+
+/** Undefined for a row that is not valid. */
+async function prepare({ engine, entity, id, reject }: Load, row: InputRow): Promise<LoadRow | undefined> {
+  try {
+    const incarnation = hash('sha256', JSON.stringify([id, row.input]), 'base64url');
+    const write = prepareCreate(engine, entity, row.input, { incarnation });
+    const plain = (await write.next(undefined)) ?? {};
+    const values = await toStored(engine, entity, plain);
+    const unique = indexEntriesOf(entity, values).filter((entry) => isContested(entity, entry));
+    // A retry writes the same ciphertexts, and refers to the same blobs.
+    return { ...row, write: { ...write, store: async () => values }, values, incarnation, unique };
+  } catch (error) {
+    if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
+    reject(row, error);
+    return undefined;
+  }
+}
+
+/** Adds the entities that an earlier run has created to `stored`, and returns the other rows. */
+async function withoutStored({ engine, entity }: Load, rows: readonly LoadRow[], stored: StoredEntity[]) {
+  const found = await pMap(rows, ({ write }) => readLive(engine, entity, write.address), {
+    concurrency: WRITE_CONCURRENCY,
+  });
+  return rows.filter(({ write: { address }, incarnation }, index) => {
+    const live = found[index];
+    if (live?.system.Incarnation !== incarnation) return true;
+    stored.push({ address, values: live.values });
+    return false;
+  });
+}
+
+/** Separates the rows that have the key or a unique value of an earlier row: whether they are stored depends on whether that one is. */
+function separate(rows: readonly LoadRow[]): Readonly<Record<'alone' | 'together', readonly LoadRow[]>> {
+  const wanted = new Set<string>();
+  const { alone = [], together = [] } = Object.groupBy(rows, ({ write, unique }) => {
+    const keys = [write.address, ...unique].map(keyOf);
+    const isAlone = keys.some((key) => wanted.has(key));
+    for (const key of keys) wanted.add(key);
+    return isAlone ? 'alone' : 'together';
+  });
+  return { alone, together };
+}
+
+/** Rows that refer to others of the window, or copy fields of them, are written after those. */
+function inRounds(entity: Entity, rows: readonly LoadRow[]): (readonly LoadRow[])[] {
+  const { references, denormalized, name } = entity;
+  const links = [
+    ...Object.values(references).map(({ field, to, by }) => ({ field, to, by })),
+    ...Object.values(denormalized).map(({ field, source: to, by }) => ({ field, to, by })),
+  ].filter(({ to }) => to.name === name);
+  if (links.length === 0) return [rows];
+  const rounds: LoadRow[][] = [];
+  for (let left = [...rows]; left.length > 0; ) {
+    const pending = links.map(({ by }) => Map.groupBy(left, ({ values }) => values[by]));
+    const waits = (row: LoadRow) =>
+      links.some(({ field }, index) => pending[index]?.get(row.values[field])?.some((other) => other !== row));
+    const { ready = [], waiting = [] } = Object.groupBy(left, (row) => (waits(row) ? 'waiting' : 'ready'));
+    // A ring.
+    rounds.push(ready.length > 0 ? ready : waiting);
+    left = ready.length > 0 ? waiting : [];
+  }
+  return rounds;
+}
+
+/** Writes the rows of unique indexes, each as its entity will have it. Returns those of `rows` whose value another entity has. */
+async function claimAll(
+  { engine: { storage }, entity, signal }: Load,
+  rows: readonly LoadRow[],
+): Promise<{ readonly refused: ReadonlySet<LoadRow>; readonly rows: ReadonlyMap<string, CopyRow> }> {
+  const owners = new Map<string, LoadRow>();
+  const wanted = new Map<string, CopyRow>();
+  for (const row of rows)
+    for (const entry of row.unique) {
+      owners.set(keyOf(entry), row);
+      wanted.set(keyOf(entry), { entry, properties: confirmedRow(entity, row.values, entry) });
+    }
+  const refused = new Set<LoadRow>();
+  await writeBatches(storage, [...wanted.values()], 'insert', async (batch) => {
+    const addressOf = ({ row }: Pick<Row, 'row'>) => ({ ...batch, row });
+    let left = batch.actions;
+    for (;;) {
+      signal?.throwIfAborted();
+      if (left.length === 0 || (await trySubmit(storage, { ...batch, actions: left, isRepeatable: true }))) return;
+      const found = await pMap(left, (action) => readRow(storage, addressOf(action)), {
+        concurrency: WRITE_CONCURRENCY,
+      });
+      for (const row of found) {
+        const owner = row && owners.get(keyOf(row));
+        if (!owner) continue;
+        // That of an earlier run may lack what features set.
+        wanted.delete(keyOf(row));
+        if (!isOwnedBy(row, owner.write.address)) refused.add(owner);
+      }
+      left = left.filter((_, index) => !found[index]);
+    }
+  });
+  return { refused, rows: wanted };
+}
+
+/** Deletes the rows of unique indexes that rejected rows have left, but for those of entities that have their keys. */
+async function release({ engine, entity }: Load, rows: readonly LoadRow[]): Promise<void> {
+  const { storage } = engine;
+  await pMap(
+    rows.filter(({ unique }) => unique.length > 0),
+    async ({ write: { address }, unique }) => {
+      const kept = indexEntriesOf(entity, (await readLive(engine, entity, address))?.values);
+      for (const entry of unique.filter((one) => !kept.some((other) => isSameEntry(one, other)))) {
+        const row = await readRow(storage, entry);
+        if (row && isOwnedBy(row, address))
+          await tryAction(storage, entry, { kind: 'delete', row: row.row, etag: row.etag });
+      }
+    },
+    { concurrency: WRITE_CONCURRENCY },
+  );
+}
+
+/** Writes the entries of entities in other partitions, but for rows of unique indexes that `written` has as they are. */
+async function writeEntries(
+  { engine, entity, shared, signal }: Load,
+  stored: readonly StoredEntity[],
+  written: ReadonlyMap<string, CopyRow> = new Map(),
+): Promise<void> {
+  if (remoteIndexesOf(entity).length === 0) return;
+  await writeDerived(engine, entity, stored, {
+    signal,
+    isLeft: ({ table }) => shared.has(table),
+    isWritten: ({ entry, properties }) => isSame(written.get(keyOf(entry))?.properties, properties),
+  });
+  if (shared.size === 0) return;
+  await pMap(
+    stored,
+    async ({ address, values }) => {
+      const indexEntries = indexEntriesOf(entity, values).filter(({ table }) => shared.has(table));
+      if (indexEntries.length > 0) await settleEntries(engine, entity, address, { indexEntries, isRepair: false });
+    },
+    { concurrency: WRITE_CONCURRENCY },
+  );
+}
+
+const markOf = ({ name }: Entity): Address => ({
+  table: SYSTEM_TABLE,
+  partition: SYSTEM_PARTITIONS.load,
+  row: name,
+});
+
+/** Returns the id of the load that a former run has begun, or of a new one. Throws `wrong-operation`. */
+async function begin({ storage }: Engine, entity: Entity): Promise<Pick<Load, 'id' | 'isResumed'>> {
+  const { name, table } = entity;
+  if (!canBulkLoad(entity))
+    throw new RowkeyError(
+      'wrong-operation',
+      `${name} has tables of periods, is a series or is an archive. Create its entities one by one.`,
+    );
+  const mark = markOf(entity);
+  const found = await readRow(storage, mark);
+  if (found) return { id: String(found.properties.Load), isResumed: true };
+  const { rows } = await scanTable(storage, { table, type: name, limit: 1 });
+  if (rows.length > 0)
+    throw new RowkeyError(
+      'wrong-operation',
+      `The table ${storage.table(table).tableName} has rows of ${name}. Load an entity that has none.`,
+    );
+  const id = randomUUID();
+  const properties = { EntityType: ROW_TYPES.load, Load: id };
+  const action = { kind: 'insert', row: mark.row, properties } as const;
+  await submit(storage, { ...mark, actions: [action] });
+  return { id, isResumed: false };
+}
+
+async function end({ storage }: Engine, entity: Entity): Promise<void> {
+  const found = await readRow(storage, markOf(entity));
+  if (found) await tryAction(storage, found, { kind: 'delete', row: found.row, etag: found.etag });
+}
