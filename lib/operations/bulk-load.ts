@@ -12,6 +12,7 @@ import { readLive } from '../engine/read/entity-rows.ts';
 import { confirmedRow, settleEntries } from '../engine/reconcile/reconcile.ts';
 import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import type { EntityWrite } from '../engine/write/checks.ts';
+import { duplicateKey } from '../engine/write/conflict.ts';
 import { writePartitions } from '../engine/write/entity-batch.ts';
 import { createEntity } from '../engine/write/entity-store.ts';
 import { prepareCreate } from '../engine/write/entity-write.ts';
@@ -73,9 +74,10 @@ export interface BulkLoadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called after each window. */
   readonly onProgress?: ((loaded: BulkLoaded) => void) | undefined;
+  /** The most rows of a window, which is in memory. */
+  readonly windowRows?: number | undefined;
 }
 
-/** The rows of a window are in memory. */
 const WINDOW_ROWS = 5_000;
 const WINDOW_CHARACTERS = 16_000_000;
 const MAX_REJECTIONS = 1_000;
@@ -93,7 +95,7 @@ export function bulkLoad(
   engine: Engine,
   entity: Entity,
   rows: AsyncIterable<unknown>,
-  { signal, onProgress }: BulkLoadOptions = {},
+  { signal, onProgress, windowRows = WINDOW_ROWS }: BulkLoadOptions = {},
 ): Promise<BulkLoaded> {
   return measureCost(async (cost) => {
     const begun = await begin(engine, entity);
@@ -109,7 +111,7 @@ export function bulkLoad(
         if (rejections.length < MAX_REJECTIONS) rejections.push(rejected);
       },
     };
-    for await (const window of toWindows(rows)) {
+    for await (const window of toWindows(rows, windowRows)) {
       counts.read += window.length;
       await loadWindow(load, window);
       onProgress?.(report());
@@ -147,7 +149,7 @@ interface LoadRow extends InputRow {
   readonly unique: readonly IndexEntry[];
 }
 
-async function* toWindows(rows: AsyncIterable<unknown>): AsyncGenerator<InputRow[]> {
+async function* toWindows(rows: AsyncIterable<unknown>, most: number): AsyncGenerator<InputRow[]> {
   let window: InputRow[] = [];
   let position = 0;
   let characters = 0;
@@ -155,7 +157,7 @@ async function* toWindows(rows: AsyncIterable<unknown>): AsyncGenerator<InputRow
     window.push({ position, input });
     position += 1;
     characters += JSON.stringify(input)?.length ?? 0;
-    if (window.length < WINDOW_ROWS && characters < WINDOW_CHARACTERS) continue;
+    if (window.length < most && characters < WINDOW_CHARACTERS) continue;
     yield window;
     [window, characters] = [[], 0];
   }
@@ -173,6 +175,7 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   const { alone, together } = separate(absent);
   const claimed = await claimAll(load, together);
   const held = together.filter((row) => !claimed.refused.has(row));
+  const created = new Set<string>();
   for (const rows of inRounds(entity, held)) {
     signal?.throwIfAborted();
     const outcomes = await writePartitions(
@@ -186,9 +189,11 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
       if (outcome instanceof RowkeyError) {
         failed.push(row);
         reject(row, outcome);
-      } else if (outcome) stored.push({ address: row.write.address, values: outcome.values });
+      } else if (outcome) {
+        created.add(row.incarnation);
+        stored.push({ address: row.write.address, values: outcome.values });
+      }
     }
-    counts.created += rows.length - failed.length;
     await release(load, failed);
   }
   await writeEntries(load, stored, claimed.rows);
@@ -198,15 +203,18 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   for (const row of left) {
     signal?.throwIfAborted();
     try {
+      // A repeated create would return the entity of an equal row.
+      if (created.has(row.incarnation)) throw duplicateKey(entity, row.values);
       const { values } = await createEntity(engine, entity, row.input, row.incarnation);
-      // Not all entries wait for the queue, whose functions may run later.
+      created.add(row.incarnation);
+      // Some entries would wait for the queue, whose functions may run later.
       await writeEntries(load, [{ address: row.write.address, values }]);
-      counts.created += 1;
     } catch (error) {
       if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
       reject(row, error);
     }
   }
+  counts.created += created.size;
 }
 
 /** Undefined for a row that is not valid. */
@@ -251,7 +259,10 @@ function separate(rows: readonly LoadRow[]): Readonly<Record<'alone' | 'together
   return { alone, together };
 }
 
-/** Rows that refer to others of the window, or copy fields of them, are written after those. */
+/**
+ * Rows of an entity that refers to itself, or copies fields of its own kind: each round is written after those before it, so that a row finds
+ * the earlier rows that it refers to, and no later ones.
+ */
 function inRounds(entity: Entity, rows: readonly LoadRow[]): (readonly LoadRow[])[] {
   const { references, denormalized, name } = entity;
   const links = [
@@ -260,14 +271,26 @@ function inRounds(entity: Entity, rows: readonly LoadRow[]): (readonly LoadRow[]
   ].filter(({ to }) => to.name === name);
   if (links.length === 0) return [rows];
   const rounds: LoadRow[][] = [];
-  for (let left = [...rows]; left.length > 0; ) {
-    const pending = links.map(({ by }) => Map.groupBy(left, ({ values }) => values[by]));
-    const waits = (row: LoadRow) =>
-      links.some(({ field }, index) => pending[index]?.get(row.values[field])?.some((other) => other !== row));
-    const { ready = [], waiting = [] } = Object.groupBy(left, (row) => (waits(row) ? 'waiting' : 'ready'));
-    // A ring.
-    rounds.push(ready.length > 0 ? ready : waiting);
-    left = ready.length > 0 ? waiting : [];
+  /** The last round with a row of each value, and with a row that refers to it. */
+  const known = links.map((link) => ({
+    ...link,
+    there: new Map<unknown, number>(),
+    referring: new Map<unknown, number>(),
+  }));
+  for (const row of rows) {
+    const { values } = row;
+    const after = known.flatMap(({ field, by, there, referring }) => [
+      there.get(values[field]) ?? -1,
+      referring.get(values[by]) ?? -1,
+    ]);
+    const round = Math.max(...after) + 1;
+    for (const { field, by, there, referring } of known) {
+      there.set(values[by], Math.max(round, there.get(values[by]) ?? 0));
+      if (values[field] !== undefined) referring.set(values[field], Math.max(round, referring.get(values[field]) ?? 0));
+    }
+    const others = rounds[round];
+    if (others) others.push(row);
+    else rounds[round] = [row];
   }
   return rounds;
 }

@@ -1,0 +1,243 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { z } from 'zod';
+import {
+  defineEntity,
+  defineModel,
+  indexEntity,
+  interPartitionIndex,
+  RowkeyError,
+  total,
+  type Values,
+} from '../../../lib/index.ts';
+import { type BulkLoadOptions, bulkLoad, canBulkLoad } from '../../../lib/operations/bulk-load.ts';
+import { type BackedUp, dump, openBackedUp } from '../../backed-up.ts';
+import { IS_EVERY_CALL } from '../../fault-driver.ts';
+import { customers, model as fixtures } from '../../fixtures/model.ts';
+import { model as relations } from '../../fixtures/relations.ts';
+import { SAMPLES } from '../../fixtures/samples.ts';
+import { baseValues } from '../../kit/base.ts';
+import { type Entity, modelParts } from '../../kit/define.ts';
+import { engineRead, engineWrite } from '../../kit/engine.ts';
+import { operationsCheck } from '../../kit/operations.ts';
+import { samplePoints, sampleRuns } from '../../points.ts';
+
+const { members, teams } = relations.entities as never as Record<'members' | 'teams', Entity>;
+
+async function* each(rows: readonly Values[]) {
+  yield* rows;
+}
+
+const load = (app: Pick<BackedUp, 'engine'>, entity: Entity, rows: readonly Values[], options?: BulkLoadOptions) =>
+  bulkLoad(app.engine, entity, each(rows), { windowRows: 7, ...options });
+
+/** Creates an entity from each row, as the store does. Returns the errors, by the position of their row. */
+async function createEach({ engine }: Pick<BackedUp, 'engine'>, entity: Entity, rows: readonly Values[]) {
+  const errors: [number, string][] = [];
+  for (const [position, row] of rows.entries())
+    await engineWrite.createEntity(engine, entity, row).catch((error: unknown) => {
+      if (!(error instanceof RowkeyError)) throw error;
+      errors.push([position, error.code]);
+    });
+  return errors;
+}
+
+/** The rows of all tables, without what differs between two creates of the same values. */
+async function tablesOf({ storage }: Pick<BackedUp, 'storage'>): Promise<object> {
+  const encrypted = fixtures.list.flatMap((entity) => entity.encrypted);
+  const rows = Object.entries(await dump(storage)).map(([key, text]) => {
+    const { Incarnation: _, FurtherRows: listed = '', ...row } = JSON.parse(text);
+    return [key, { ...baseValues.omit(row, encrypted), further: listed.replace(/:[^,]+/g, '') }] as const;
+  });
+  return Object.fromEntries(rows);
+}
+
+async function readWhole(engine: BackedUp['engine'], entity: Entity, row: Values): Promise<Values> {
+  const select = Object.keys(entity.columns);
+  const { values } = await engineRead.readEntity(engine, entity, row, { select });
+  return engineWrite.toPlain(engine, entity, values);
+}
+
+const codesOf = ({ rejections }: Awaited<ReturnType<typeof bulkLoad>>) =>
+  rejections.map(({ position, code }) => [position, code]).sort((one, other) => Number(one[0]) - Number(other[0]));
+
+async function findingsIn({ engine }: Pick<BackedUp, 'engine'>, entities: readonly Entity[]) {
+  const pages = entities
+    .filter(operationsCheck.canVerify)
+    .map((entity) => operationsCheck.verifyPage(engine, entity, { top: 1_000, repair: false, patience: 0 }));
+  return (await Promise.all(pages)).flatMap(({ findings }) => findings);
+}
+
+describe('the tables after a load are those after creates', () => {
+  const id = fc.constantFrom('0', '1', '2', '3', '4', '5');
+  const member = fc.record(
+    {
+      team: fc.constantFrom('0', '1', '2'),
+      memberId: id,
+      email: id.map((name) => `${name}@b.de`),
+      mentor: id,
+      level: fc.integer({ min: 0, max: 4 }),
+    },
+    { requiredKeys: ['team', 'memberId'] },
+  );
+  const team = fc.record(
+    { team: fc.constantFrom('0', '1', '2'), title: fc.constantFrom('a', 'b') },
+    { requiredKeys: ['team'] },
+  );
+  test('with references, copies of fields, counts, lists, totals, unique values, and rows that are not valid', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(team, { maxLength: 4 }), fc.array(member, { maxLength: 20 }), async (first, second) => {
+        const [created, loaded] = [await openBackedUp(relations), await openBackedUp(relations)];
+        for (const [entity, rows] of [
+          [teams, first],
+          [members, second],
+        ] as const) {
+          const errors = await createEach(created, entity, rows);
+          await created.settle();
+          const report = await load(loaded, entity, rows);
+          expect(codesOf(report)).toEqual(errors);
+          expect(report).toMatchObject({ read: rows.length, created: rows.length - errors.length, existing: 0 });
+          await loaded.settle();
+        }
+        expect(await tablesOf(loaded)).toEqual(await tablesOf(created));
+        expect(await findingsIn(loaded, [teams, members])).toEqual([]);
+      }),
+      sampleRuns(200),
+    );
+  });
+
+  /** Prerequisites of the samples, in the order of creation. */
+  const partsOf = ({ childOf, references }: Entity) => [
+    ...(childOf ? [childOf] : []),
+    ...Object.values(references).flatMap(({ to }) => (to.name === customers.name ? [to] : [])),
+  ];
+  const ROWS = 3;
+  const loadable = fixtures.list.filter((entity) => canBulkLoad(entity) && SAMPLES[entity.name]);
+
+  test.each(loadable.map(({ name }) => name))('for %s with a value in each field', { tags: ['slow'] }, async (name) => {
+    const entity = fixtures.list.find((one) => one.name === name) as Entity;
+    const apps = [await openBackedUp(fixtures), await openBackedUp(fixtures)] as const;
+    const rows = Array.from({ length: ROWS }, (_, n) =>
+      baseValues.omit(SAMPLES[name]?.(n + 1) ?? {}, entity.decidedFields),
+    );
+    for (const app of apps)
+      for (const other of partsOf(entity))
+        for (const [n, row] of rows.entries())
+          await createEach(app, other, [{ ...SAMPLES[other.name]?.(n + 1), ...baseValues.pick(row, other.keyFields) }]);
+    const [created, loaded] = apps;
+    expect(await createEach(created, entity, rows)).toEqual([]);
+    expect(await load(loaded, entity, rows)).toMatchObject({ created: ROWS, rejections: [] });
+    for (const app of apps) await app.settle();
+    expect(await tablesOf(loaded)).toEqual(await tablesOf(created));
+    expect(await findingsIn(loaded, [entity])).toEqual([]);
+    const hasKeys = rows.every((row) => entity.keyFields.every((field) => row[field] !== undefined));
+    // A sample lacks a key that follows from its other fields.
+    for (const row of hasKeys ? rows : []) {
+      const read = await Promise.all(apps.map(({ engine }) => readWhole(engine, entity, row)));
+      expect(read[1]).toEqual(read[0]);
+    }
+  });
+});
+
+describe('a load that dies', () => {
+  const rows = ['0', '1', '2', '3', '4'].map((memberId) => ({
+    team: String(Number(memberId) % 2),
+    memberId,
+    email: `${memberId === '4' ? '0' : memberId}@b.de`,
+    level: 2,
+  }));
+
+  async function openTeams() {
+    const app = await openBackedUp(relations);
+    await createEach(app, teams, [{ team: '0', title: 'a' }]);
+    await app.settle();
+    return app;
+  }
+
+  test.each(['before', 'after'] as const)('right %s any call is completed by a second one', async (side) => {
+    const reference = await openTeams();
+    let calls = 0;
+    reference.memory.intercept = (_, send) => {
+      calls += 1;
+      return send();
+    };
+    const report = await load(reference, members, rows, { windowRows: 3 });
+    expect(codesOf(report)).toEqual([[4, 'duplicate-value']]);
+    reference.memory.intercept = undefined;
+    await reference.settle();
+    const wanted = await tablesOf(reference);
+    expect(calls).toBeGreaterThan(10);
+    for (const at of samplePoints(calls, IS_EVERY_CALL ? calls : 10)) {
+      const app = await openTeams();
+      let call = 0;
+      app.memory.intercept = async (_, send) => {
+        call += 1;
+        if (call > at || (call === at && side === 'before')) throw new Error('This process is dead.');
+        const response = await send();
+        if (call === at) throw new Error('This process is dead.');
+        return response;
+      };
+      await expect(load(app, members, rows, { windowRows: 3 }), `call ${at}`).rejects.toThrow();
+      app.memory.intercept = undefined;
+      const again = load(app, members, rows, { windowRows: 3 });
+      // Only its last call says that a load is done.
+      if (at === calls && side === 'after') await expect(again).rejects.toThrow('has rows of members');
+      else {
+        const { created, existing, ...report } = await again;
+        expect(report, `call ${at}`).toMatchObject({ rejections: [{ position: 4, code: 'duplicate-value' }] });
+        expect(created + existing, `call ${at}`).toBe(4);
+      }
+      await app.settle();
+      expect(await tablesOf(app), `call ${at}`).toEqual(wanted);
+      expect(await findingsIn(app, [teams, members]), `call ${at}`).toEqual([]);
+    }
+  });
+});
+
+test('refuses an entity that has rows, also those of a load that is done', async () => {
+  const app = await openBackedUp(relations);
+  await load(app, teams, [{ team: '0' }]);
+  await expect(load(app, teams, [{ team: '1' }])).rejects.toThrow('has rows of teams');
+  await load(app, members, []);
+});
+
+test('refuses what is stored in tables of periods, series and archives', () => {
+  const refused = modelParts.withArchives(fixtures.list).filter((entity) => !canBulkLoad(entity));
+  expect(refused.some(({ period }) => period)).toBe(true);
+  expect(refused.some(({ series }) => series)).toBe(true);
+  expect(refused.some(({ isArchive }) => isArchive)).toBe(true);
+});
+
+test('sends no message and writes transactions of many rows', async () => {
+  const model = defineModel({
+    roles: ['reader'],
+    operatorRole: 'reader',
+    entities: [
+      defineEntity('shops', {
+        schema: z.object({ city: z.string(), id: z.string() }),
+        table: 'shops',
+        key: { partition: '{city}', row: '{id}' },
+        indexes: {
+          id: interPartitionIndex({ table: 'shopsbyid', partition: 'all', row: '{id}', unique: true }),
+          queued: interPartitionIndex({ table: 'shopsqueued', partition: 'all', row: '{id}_{city}', settle: 'queue' }),
+          list: indexEntity({ table: 'shoplists', partition: 'all', row: 'shops', holds: '{city}/{id}' }),
+        },
+        totals: { count: total({ table: 'shopcounts', partition: 'all', row: '{city}' }) },
+        access: { read: ['reader'], write: ['reader'] },
+      }),
+    ],
+  });
+  const [shops] = model.list as unknown as [Entity];
+  const app = await openBackedUp(model);
+  const sent: string[] = [];
+  app.memory.intercept = (request, send) => {
+    if (request.url.includes('/messages')) sent.push(request.url);
+    return send();
+  };
+  const rows = Array.from({ length: 600 }, (_, index) => ({ city: `city ${index % 3}`, id: String(index) }));
+  const { transactions, created } = await bulkLoad(app.engine, shops, each(rows));
+  expect(created).toBe(rows.length);
+  expect(sent).toEqual([]);
+  expect(transactions).toBeLessThan(rows.length / 10);
+  expect(await findingsIn(app, [shops])).toEqual([]);
+});
