@@ -20,6 +20,7 @@ import { baseValues } from '../../kit/base.ts';
 import { type Entity, modelParts } from '../../kit/define.ts';
 import { engineRead, engineWrite } from '../../kit/engine.ts';
 import { operationsCheck } from '../../kit/operations.ts';
+import { storageRows } from '../../kit/storage.ts';
 import { samplePoints, sampleRuns } from '../../points.ts';
 
 const { members, teams } = relations.entities as never as Record<'members' | 'teams', Entity>;
@@ -126,6 +127,11 @@ describe('the tables after a load are those after creates', () => {
           await createEach(app, other, [{ ...SAMPLES[other.name]?.(n + 1), ...baseValues.pick(row, other.keyFields) }]);
     const [created, loaded] = apps;
     expect(await createEach(created, entity, rows)).toEqual([]);
+    loaded.memory.intercept = async (request, send) => {
+      for (const field of entity.encrypted)
+        for (const row of rows) expect(String(request.body)).not.toContain(row[field]);
+      return send();
+    };
     expect(await load(loaded, entity, rows)).toMatchObject({ created: ROWS, rejections: [] });
     for (const app of apps) await app.settle();
     expect(await tablesOf(loaded)).toEqual(await tablesOf(created));
@@ -208,36 +214,82 @@ test('refuses what is stored in tables of periods, series and archives', () => {
   expect(refused.some(({ isArchive }) => isArchive)).toBe(true);
 });
 
-test('sends no message and writes transactions of many rows', async () => {
-  const model = defineModel({
-    roles: ['reader'],
-    operatorRole: 'reader',
-    entities: [
-      defineEntity('shops', {
-        schema: z.object({ city: z.string(), id: z.string() }),
-        table: 'shops',
-        key: { partition: '{city}', row: '{id}' },
-        indexes: {
-          id: interPartitionIndex({ table: 'shopsbyid', partition: 'all', row: '{id}', unique: true }),
-          queued: interPartitionIndex({ table: 'shopsqueued', partition: 'all', row: '{id}_{city}', settle: 'queue' }),
-          list: indexEntity({ table: 'shoplists', partition: 'all', row: 'shops', holds: '{city}/{id}' }),
-        },
-        totals: { count: total({ table: 'shopcounts', partition: 'all', row: '{city}' }) },
-        access: { read: ['reader'], write: ['reader'] },
-      }),
-    ],
-  });
-  const [shops] = model.list as unknown as [Entity];
-  const app = await openBackedUp(model);
-  const sent: string[] = [];
-  app.memory.intercept = (request, send) => {
-    if (request.url.includes('/messages')) sent.push(request.url);
+const declaredShops = defineEntity('shops', {
+  schema: z.object({ city: z.string(), id: z.string() }),
+  table: 'shops',
+  key: { partition: '{city}', row: '{id}' },
+  indexes: {
+    id: interPartitionIndex({ table: 'shopsbyid', partition: 'all', row: '{id}', unique: true }),
+    queued: interPartitionIndex({ table: 'shopsqueued', partition: 'all', row: '{id}_{city}', settle: 'queue' }),
+    list: indexEntity({ table: 'shoplists', partition: 'all', row: 'shops', holds: '{city}/{id}' }),
+  },
+  totals: { count: total({ table: 'shopcounts', partition: 'all', row: '{city}' }) },
+  access: { read: ['reader'], write: ['reader'] },
+});
+const shopModel = defineModel({ roles: ['reader'], operatorRole: 'reader', entities: [declaredShops] });
+const [shops] = shopModel.list as unknown as [Entity];
+const MANY = 600;
+const shopRows = Array.from({ length: MANY }, (_, index) => ({ city: `city ${index % 3}`, id: String(index) }));
+
+/** The requests of an account from now on. */
+function countRequests(
+  { memory }: Pick<BackedUp, 'memory'>,
+  isCounted = (_: { readonly url: string }) => true,
+): () => number {
+  let count = 0;
+  memory.intercept = (request, send) => {
+    if (isCounted(request)) count += 1;
     return send();
   };
-  const rows = Array.from({ length: 600 }, (_, index) => ({ city: `city ${index % 3}`, id: String(index) }));
-  const { transactions, created } = await bulkLoad(app.engine, shops, each(rows));
-  expect(created).toBe(rows.length);
-  expect(sent).toEqual([]);
-  expect(transactions).toBeLessThan(rows.length / 10);
+  return () => count;
+}
+
+test('sends no message and writes transactions of many rows', async () => {
+  const app = await openBackedUp(shopModel);
+  const messages = countRequests(app, ({ url }) => url.includes('/messages'));
+  const { transactions, created } = await bulkLoad(app.engine, shops, each(shopRows));
+  expect(created).toBe(MANY);
+  expect(messages()).toBe(0);
+  expect(transactions).toBeLessThan(MANY / 10);
   expect(await findingsIn(app, [shops])).toEqual([]);
+});
+
+test('a restore writes the entries of many entities in transactions of many rows', async () => {
+  const app = await openBackedUp(shopModel);
+  await bulkLoad(app.engine, shops, each(shopRows));
+  await app.snapshot();
+  const target = await app.openTarget({ accounts: 1, prefix: '' });
+  const [memory] = target.memories;
+  let isBuilding = false;
+  let requests = 0;
+  if (memory)
+    memory.intercept = (_, send) => {
+      if (isBuilding) requests += 1;
+      return send();
+    };
+  const { findings } = await app.restore(target, app.cut(), {
+    // The page of all entities ends the building.
+    onProgress: ({ doing }) => {
+      isBuilding = doing === 'settling';
+    },
+  });
+  expect(findings).toEqual([]);
+  expect(await tablesOf(target)).toEqual(await tablesOf(app));
+  expect(requests).toBeLessThan(MANY / 10);
+  expect(requests).toBeGreaterThan(0);
+});
+
+test('leaves the rows of another program in a table of an index', async () => {
+  const app = await openBackedUp(shopModel);
+  const [table, partition] = ['shopsqueued', 'all'];
+  const rows = ['1_city 1', 'of another'].map((row) => ({ row, properties: { Name: 'of another program' } }));
+  await storageRows.submit(app.storage, {
+    table,
+    partition,
+    actions: rows.map((row) => ({ kind: 'insert', ...row }) as const),
+  });
+  expect(await load(app, shops, shopRows.slice(0, 3))).toMatchObject({ created: 3, rejections: [] });
+  const { rows: stored } = await storageRows.readRange(app.storage, { table, partition, from: '' });
+  expect(stored.filter(({ properties }) => properties.Name).map(({ row }) => row)).toEqual(['1_city 1', 'of another']);
+  expect((await findingsIn(app, [shops])).map(({ kind, row }) => [kind, row])).toEqual([['conflict', '1_city 1']]);
 });
