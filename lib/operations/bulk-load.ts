@@ -12,9 +12,7 @@ import { readLive } from '../engine/read/entity-rows.ts';
 import { confirmedRow, settleEntries } from '../engine/reconcile/reconcile.ts';
 import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import type { EntityWrite } from '../engine/write/checks.ts';
-import { duplicateKey } from '../engine/write/conflict.ts';
 import { writePartitions } from '../engine/write/entity-batch.ts';
-import { createEntity } from '../engine/write/entity-store.ts';
 import { prepareCreate } from '../engine/write/entity-write.ts';
 import { toStored } from '../engine/write/stored-values.ts';
 import { measureCost } from '../storage/cost.ts';
@@ -50,7 +48,7 @@ import {
 
 /** A row that is not stored, and has left nothing behind. */
 export interface RejectedRow {
-  /** Of the row in the load, from 0. */
+  /** Its position in the load, from 0. */
   readonly position: number;
   /** The fields of the key, as far as the row has them. */
   readonly key: Values;
@@ -74,11 +72,16 @@ export interface BulkLoadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called after each window. */
   readonly onProgress?: ((loaded: BulkLoaded) => void) | undefined;
+  /**
+   * True to store a reference to an entity that does not exist, such as one of a later row or of an entity that is loaded later. The
+   * consistency check reports those that are left.
+   */
+  readonly leavesReferences?: boolean | undefined;
   /** The most rows of a window, which is in memory. */
   readonly windowRows?: number | undefined;
 }
 
-const WINDOW_ROWS = 5_000;
+const WINDOW_ROWS = 10_000;
 const WINDOW_CHARACTERS = 16_000_000;
 const MAX_REJECTIONS = 1_000;
 
@@ -95,7 +98,7 @@ export function bulkLoad(
   engine: Engine,
   entity: Entity,
   rows: AsyncIterable<unknown>,
-  { signal, onProgress, windowRows = WINDOW_ROWS }: BulkLoadOptions = {},
+  { signal, onProgress, leavesReferences = false, windowRows = WINDOW_ROWS }: BulkLoadOptions = {},
 ): Promise<BulkLoaded> {
   return measureCost(async (cost) => {
     const begun = await begin(engine, entity);
@@ -103,7 +106,7 @@ export function bulkLoad(
     const rejections: RejectedRow[] = [];
     const report = (): BulkLoaded => ({ ...counts, rejections, transactions: cost.transactions });
     const load: Load = {
-      ...{ engine, entity, signal, ...begun, counts },
+      ...{ engine, entity, signal, leavesReferences, ...begun, counts },
       shared: await findSharedTables(engine.storage, entity),
       reject({ position, input }, { code, message, detail = message }) {
         counts.rejected += 1;
@@ -125,6 +128,7 @@ interface Load {
   readonly engine: Engine;
   readonly entity: Entity;
   readonly signal: AbortSignal | undefined;
+  readonly leavesReferences: boolean;
   readonly id: string;
   /** True if an earlier run may have created the entities. */
   readonly isResumed: boolean;
@@ -165,7 +169,7 @@ async function* toWindows(rows: AsyncIterable<unknown>, most: number): AsyncGene
 }
 
 async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void> {
-  const { engine, entity, signal, counts, reject } = load;
+  const { engine, signal, leavesReferences, counts, reject } = load;
   signal?.throwIfAborted();
   const prepared = await pMap(window, (row) => prepare(load, row), { concurrency: WRITE_CONCURRENCY });
   const valid = prepared.flatMap((row) => row ?? []);
@@ -175,13 +179,12 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   const { alone, together } = separate(absent);
   const claimed = await claimAll(load, together);
   const held = together.filter((row) => !claimed.refused.has(row));
-  const created = new Set<string>();
-  for (const rows of inRounds(entity, held)) {
+  for (const rows of inRounds(load, held)) {
     signal?.throwIfAborted();
     const outcomes = await writePartitions(
       engine,
       rows.map(({ write }) => write),
-      { isBulk: true },
+      { isBulk: true, leavesReferences },
     );
     const failed: LoadRow[] = [];
     for (const row of rows) {
@@ -190,7 +193,7 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
         failed.push(row);
         reject(row, outcome);
       } else if (outcome) {
-        created.add(row.incarnation);
+        counts.created += 1;
         stored.push({ address: row.write.address, values: outcome.values });
       }
     }
@@ -202,19 +205,14 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   await release(load, [...claimed.refused]);
   for (const row of left) {
     signal?.throwIfAborted();
-    try {
-      // A repeated create would return the entity of an equal row.
-      if (created.has(row.incarnation)) throw duplicateKey(entity, row.values);
-      const { values } = await createEntity(engine, entity, row.input, row.incarnation);
-      created.add(row.incarnation);
+    const outcome = (await writePartitions(engine, [row.write], { leavesReferences })).get(row.write);
+    if (outcome instanceof RowkeyError) reject(row, outcome);
+    else if (outcome) {
+      counts.created += 1;
       // Some entries would wait for the queue, whose functions may run later.
-      await writeEntries(load, [{ address: row.write.address, values }]);
-    } catch (error) {
-      if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
-      reject(row, error);
+      await writeEntries(load, [{ address: row.write.address, values: outcome.values }]);
     }
   }
-  counts.created += created.size;
 }
 
 /** Undefined for a row that is not valid. */
@@ -263,10 +261,12 @@ function separate(rows: readonly LoadRow[]): Readonly<Record<'alone' | 'together
  * Rows of an entity that refers to itself, or copies fields of its own kind: each round is written after those before it, so that a row finds
  * the earlier rows that it refers to, and no later ones.
  */
-function inRounds(entity: Entity, rows: readonly LoadRow[]): (readonly LoadRow[])[] {
-  const { references, denormalized, name } = entity;
+function inRounds(
+  { entity: { references, denormalized, name }, leavesReferences }: Load,
+  rows: readonly LoadRow[],
+): (readonly LoadRow[])[] {
   const links = [
-    ...Object.values(references).map(({ field, to, by }) => ({ field, to, by })),
+    ...Object.values(leavesReferences ? {} : references).map(({ field, to, by }) => ({ field, to, by })),
     ...Object.values(denormalized).map(({ field, source: to, by }) => ({ field, to, by })),
   ].filter(({ to }) => to.name === name);
   if (links.length === 0) return [rows];

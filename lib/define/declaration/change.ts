@@ -73,6 +73,8 @@ export interface PlanDraft {
   readonly guard?: Pick<Guard, 'canRefer'> | undefined;
   /** True if other programs write to the table, too. Then a new row is inserted, and never put. */
   readonly isShared?: boolean;
+  /** True if the entities may refer to others that do not exist. */
+  readonly leavesReferences?: boolean;
   readonly siblings: Siblings;
   /** The rows that are not siblings, by `relatedKey`, read after the write began. A missing row is absent. */
   readonly related: ReadonlyMap<string, Row>;

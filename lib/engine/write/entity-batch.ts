@@ -126,9 +126,9 @@ function toBatchDone(
 export async function writePartitions(
   engine: Engine,
   writes: readonly EntityWrite[],
-  { isBulk = false }: Pick<Writing, 'isBulk'> = {},
+  { isBulk = false, leavesReferences = false }: Pick<Writing, 'isBulk' | 'leavesReferences'> = {},
 ): Promise<ReadonlyMap<EntityWrite, Outcome>> {
-  const writing = { ...start(engine), isBulk };
+  const writing = { ...start(engine), isBulk, leavesReferences };
   const partitions = Map.groupBy(writes, ({ address: { table, partition } }) => JSON.stringify([table, partition]));
   let failure: unknown;
   // After a failure no transaction is started, and the running ones are awaited, because the audit log needs their changes.
@@ -253,6 +253,7 @@ interface Writing {
   readonly isAtomic: boolean;
   /** See `commit`. */
   readonly isBulk?: boolean;
+  readonly leavesReferences?: boolean;
   readonly outcomes: Map<EntityWrite, Outcome>;
   /** Attempts that certainly failed: their claims may be taken over. */
   readonly abandoned: Set<string>;
@@ -364,14 +365,14 @@ function planAll({ engine }: Writing, writes: readonly EntityWrite[]) {
 
 /** Commits the changes that have an effect. With `isAtomic`, the transaction fails if an entity that it leaves unchanged has changed. */
 async function commitPlanned(
-  { engine, isAtomic, isBulk = false, abandoned }: Writing,
+  { engine, isAtomic, isBulk = false, leavesReferences = false, abandoned }: Writing,
   planned: readonly PlannedWrite[],
 ): Promise<ReadonlyMap<EntityWrite, Done>> {
   const acting = planned.filter(({ outcome }) => outcome !== 'unchanged');
   const others = isAtomic && acting.length > 0 ? planned.filter(({ outcome }) => outcome === 'unchanged') : [];
   const needed = [...acting, ...others.map((change) => ({ ...change, isUnchanged: true }))];
   const assumeNew = acting.every(({ outcome }) => outcome === 'created');
-  const stored = await commit(engine, needed, { abandoned, assumeNew, isBulk });
+  const stored = await commit(engine, needed, { abandoned, assumeNew, isBulk, leavesReferences });
   const committed = new Map(needed.map(({ write }, index) => [write, stored[index]]));
   return new Map(
     planned.map(({ write, outcome, before }) => {

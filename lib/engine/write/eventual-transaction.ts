@@ -74,6 +74,8 @@ interface CommitOptions {
   readonly abandoned?: Set<string>;
   /** True for a part of a bulk load, which claims contested rows before and writes the index entries afterwards: see lib/operations/bulk-load.ts. */
   readonly isBulk?: boolean;
+  /** True if the changes may refer to entities that do not exist. */
+  readonly leavesReferences?: boolean;
 }
 
 /**
@@ -87,11 +89,15 @@ export const commit = inPattern(
   async (
     engine: Engine,
     changes: readonly EntityChange[],
-    { abandoned = new Set(), assumeNew = false, isBulk = false }: CommitOptions = {},
+    { abandoned = new Set(), assumeNew = false, ...more }: CommitOptions = {},
   ): Promise<readonly Stored[]> => {
     for (let attempt = 1; attempt <= MAX_ANNOUNCEMENTS; attempt += 1) {
       try {
-        return await commitAnnounced(engine, changes, { abandoned, assumeNew: assumeNew && attempt === 1, isBulk });
+        return await commitAnnounced(engine, changes, {
+          ...more,
+          abandoned,
+          assumeNew: assumeNew && attempt === 1,
+        });
       } catch (error) {
         if (!(error instanceof Unannounced)) throw error;
       }
@@ -116,7 +122,12 @@ export async function tryCommit(...args: Parameters<typeof commit>): Promise<rea
 async function commitAnnounced(
   engine: Engine,
   changes: readonly EntityChange[],
-  { abandoned, assumeNew, isBulk }: Required<CommitOptions>,
+  {
+    abandoned,
+    assumeNew,
+    isBulk = false,
+    leavesReferences = false,
+  }: CommitOptions & Required<Pick<CommitOptions, 'abandoned' | 'assumeNew'>>,
 ): Promise<readonly Stored[]> {
   const [first] = changes;
   if (!first) return [];
@@ -136,9 +147,10 @@ async function commitAnnounced(
     related: await readRelated(engine, changes, rows),
     ...transactionLimits(engine.storage, partition),
     isBulk,
+    leavesReferences,
   };
   const planned = await planFirst(engine, changes, { rows, mark, assumeNew });
-  await checkRelated(engine, actingOf(changes));
+  if (!leavesReferences) await checkRelated(engine, actingOf(changes));
   const intent = await announce(engine, table, planned.plan, writeId);
   const common = { engine, table, partition, writeId, mark, sentAt, deadline, intent, abandoned };
   const write: Write = {

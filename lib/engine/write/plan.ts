@@ -93,7 +93,7 @@ export interface Plan {
 }
 
 /** The id and the time of a write, in milliseconds, the related rows that it has read, and the limits of its transaction. */
-export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard' | 'isShared'> &
+export type WriteMark = Pick<PlanDraft, 'writeId' | 'now' | 'guard' | 'isShared' | 'leavesReferences'> &
   Partial<Pick<PlanDraft, 'related'>> &
   Partial<ReturnType<typeof transactionLimits>> & {
     /** True if the caller claims the contested rows before the transaction, and writes all index entries after it. */

@@ -48,7 +48,8 @@ export const references: Feature = {
         if (address) yield address.row;
       }
     },
-    plan(entity, changes, { siblings, actions, writeId, now }) {
+    plan(entity, changes, { siblings, actions, writeId, now, leavesReferences }) {
+      if (leavesReferences) return;
       for (const reference of referencesOf(entity).filter(isBeside))
         for (const change of changes) {
           const address = changedTarget(reference, change);
