@@ -2,24 +2,20 @@ import { hash, randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { type ErrorCode, RowkeyError } from '../base/errors.ts';
-import { isSame } from '../base/is-same.ts';
 import { pick, type Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexEntry } from '../define/declaration/projection.ts';
-import { indexEntriesOf, isContested, isSameEntry, remoteIndexesOf } from '../define/places/index-entries.ts';
+import { CLAIM, indexEntriesOf, isContested, isSameEntry } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
 import { readLive } from '../engine/read/entity-rows.ts';
-import { confirmedRow, settleEntries } from '../engine/reconcile/reconcile.ts';
+import { settleEntries } from '../engine/reconcile/reconcile.ts';
 import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
-import type { EntityWrite } from '../engine/write/checks.ts';
 import { writePartitions } from '../engine/write/entity-batch.ts';
-import { prepareCreate } from '../engine/write/entity-write.ts';
-import { toStored } from '../engine/write/stored-values.ts';
+import { type NewEntityWrite, prepareCreate } from '../engine/write/entity-write.ts';
 import { measureCost } from '../storage/cost.ts';
-import { type Address, type Row, readRow, scanTable, submit, tryAction, trySubmit } from '../storage/rows.ts';
+import { type Address, readRow, scanTable, submit, tryAction, trySubmit } from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import {
-  type CopyRow,
   findSharedTables,
   keyOf,
   type StoredEntity,
@@ -32,13 +28,13 @@ import {
  * A bulk load: creates all entities of a declaration that has none, from rows of another store. The tables then have what creates would have
  * stored, but for the ids of writes. In windows of some thousand rows:
  *
- *   rows -> validated, as a create does -> unique values, in transactions of their partitions -> the entities, planned as by a create, with
- *   all that is in their partitions, in transactions -> entries in other partitions, in transactions of those
+ *   rows, validated -> unique values are claimed, in transactions of their partitions -> the entities, planned as by creates, with all that
+ *   is in their partitions, in transactions -> entries in other partitions, in transactions of those
  *
- * No intent is sent and no claim expires, so nothing else may change an entity between its transaction and its entries. What protects that:
- * a load begins only if the entity has no rows, and a mark in the system table has its id. An app that creates other entities meanwhile does
- * no harm, because unique values, lists and totals are written under conditions. One that changes a row of the load within the seconds of a
- * window leaves stale entries, which the consistency check finds: serve the entity after the load.
+ * No intent is sent, so nobody may change an entity between its transaction and its entries. A load begins only if the entity has no rows,
+ * so there is nothing that an app serves, and a mark in the system table has its id. An app that creates other entities meanwhile does no
+ * harm: unique values, lists and totals are written under conditions. One that changes a row of the load within the seconds of a window
+ * leaves stale entries, which the consistency check finds.
  *
  * A load that died is run again with the same rows. The id of the load and the values of a row give the entity its incarnation, which tells
  * the entities of the load from others. Their entries are written again.
@@ -145,9 +141,7 @@ interface InputRow {
 
 /** A row that is valid. */
 interface LoadRow extends InputRow {
-  readonly write: EntityWrite;
-  /** The values of the entity as they are stored, but for fields that features set. */
-  readonly values: Values;
+  readonly write: NewEntityWrite;
   readonly incarnation: string;
   /** Its entries in unique indexes. */
   readonly unique: readonly IndexEntry[];
@@ -171,14 +165,13 @@ async function* toWindows(rows: AsyncIterable<unknown>, most: number): AsyncGene
 async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void> {
   const { engine, signal, leavesReferences, counts, reject } = load;
   signal?.throwIfAborted();
-  const prepared = await pMap(window, (row) => prepare(load, row), { concurrency: WRITE_CONCURRENCY });
-  const valid = prepared.flatMap((row) => row ?? []);
+  const valid = window.flatMap((row) => prepare(load, row) ?? []);
   const stored: StoredEntity[] = [];
   const absent = load.isResumed ? await withoutStored(load, valid, stored) : valid;
   counts.existing += stored.length;
   const { alone, together } = separate(absent);
-  const claimed = await claimAll(load, together);
-  const held = together.filter((row) => !claimed.refused.has(row));
+  const refused = await claimAll(load, together);
+  const held = together.filter((row) => !refused.has(row));
   for (const rows of inRounds(load, held)) {
     signal?.throwIfAborted();
     const outcomes = await writePartitions(
@@ -199,10 +192,10 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
     }
     await release(load, failed);
   }
-  await writeEntries(load, stored, claimed.rows);
+  await writeEntries(load, stored);
   // A unique value may be that of an entity which has expired, and which an ordinary create deletes.
-  const left = [...claimed.refused, ...alone].sort((one, other) => one.position - other.position);
-  await release(load, [...claimed.refused]);
+  const left = [...refused, ...alone].sort((one, other) => one.position - other.position);
+  await release(load, [...refused]);
   for (const row of left) {
     signal?.throwIfAborted();
     const outcome = (await writePartitions(engine, [row.write], { leavesReferences })).get(row.write);
@@ -216,17 +209,14 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
 }
 
 /** Undefined for a row that is not valid. */
-async function prepare({ engine, entity, id, reject }: Load, row: InputRow): Promise<LoadRow | undefined> {
+function prepare({ engine, entity, id, reject }: Load, row: InputRow): LoadRow | undefined {
   try {
     const incarnation = hash('sha256', JSON.stringify([id, row.input]), 'base64url');
     const write = prepareCreate(engine, entity, row.input, { incarnation });
-    const plain = (await write.next(undefined)) ?? {};
-    const values = await toStored(engine, entity, plain);
-    const unique = indexEntriesOf(entity, values).filter((entry) => isContested(entity, entry));
-    // A retry writes the same ciphertexts, and refers to the same blobs.
-    return { ...row, write: { ...write, store: async () => values }, values, incarnation, unique };
+    const unique = indexEntriesOf(entity, write.values).filter((entry) => isContested(entity, entry));
+    return { ...row, write, incarnation, unique };
   } catch (error) {
-    if (!(error instanceof RowkeyError) || error.code === 'storage-unavailable') throw error;
+    if (!(error instanceof RowkeyError)) throw error;
     reject(row, error);
     return undefined;
   }
@@ -278,7 +268,7 @@ function inRounds(
     referring: new Map<unknown, number>(),
   }));
   for (const row of rows) {
-    const { values } = row;
+    const { values } = row.write;
     const after = known.flatMap(({ field, by, there, referring }) => [
       there.get(values[field]) ?? -1,
       referring.get(values[by]) ?? -1,
@@ -295,39 +285,38 @@ function inRounds(
   return rounds;
 }
 
-/** Writes the rows of unique indexes, each as its entity will have it. Returns those of `rows` whose value another entity has. */
+/**
+ * Claims the rows of unique indexes. The entries of the entities confirm them. Returns those of `rows` whose value another entity has. Of a load
+ * that dies and is not repeated, the consistency check deletes the claims.
+ */
 async function claimAll(
-  { engine: { storage }, entity, signal }: Load,
+  { engine: { storage }, signal }: Load,
   rows: readonly LoadRow[],
-): Promise<{ readonly refused: ReadonlySet<LoadRow>; readonly rows: ReadonlyMap<string, CopyRow> }> {
+): Promise<ReadonlySet<LoadRow>> {
   const owners = new Map<string, LoadRow>();
-  const wanted = new Map<string, CopyRow>();
-  for (const row of rows)
-    for (const entry of row.unique) {
+  const claims = rows.flatMap((row) =>
+    row.unique.map((entry) => {
       owners.set(keyOf(entry), row);
-      wanted.set(keyOf(entry), { entry, properties: confirmedRow(entity, row.values, entry) });
-    }
+      const { partition: SourcePartition, row: SourceRow } = row.write.address;
+      return { entry, properties: { EntityType: CLAIM, SourcePartition, SourceRow, Confirmed: false } };
+    }),
+  );
   const refused = new Set<LoadRow>();
-  await writeBatches(storage, [...wanted.values()], 'insert', async (batch) => {
-    const addressOf = ({ row }: Pick<Row, 'row'>) => ({ ...batch, row });
-    let left = batch.actions;
-    for (;;) {
+  await writeBatches(storage, claims, 'insert', async ({ table, partition, actions }) => {
+    for (let left = actions; left.length > 0; ) {
       signal?.throwIfAborted();
-      if (left.length === 0 || (await trySubmit(storage, { ...batch, actions: left, isRepeatable: true }))) return;
-      const found = await pMap(left, (action) => readRow(storage, addressOf(action)), {
+      if (await trySubmit(storage, { table, partition, actions: left, isRepeatable: true })) return;
+      const found = await pMap(left, ({ row }) => readRow(storage, { table, partition, row }), {
         concurrency: WRITE_CONCURRENCY,
       });
       for (const row of found) {
         const owner = row && owners.get(keyOf(row));
-        if (!owner) continue;
-        // That of an earlier run may lack what features set.
-        wanted.delete(keyOf(row));
-        if (!isOwnedBy(row, owner.write.address)) refused.add(owner);
+        if (owner && !isOwnedBy(row, owner.write.address)) refused.add(owner);
       }
       left = left.filter((_, index) => !found[index]);
     }
   });
-  return { refused, rows: wanted };
+  return refused;
 }
 
 /** Deletes the rows of unique indexes that rejected rows have left, but for those of entities that have their keys. */
@@ -347,18 +336,9 @@ async function release({ engine, entity }: Load, rows: readonly LoadRow[]): Prom
   );
 }
 
-/** Writes the entries of entities in other partitions, but for rows of unique indexes that `written` has as they are. */
-async function writeEntries(
-  { engine, entity, shared, signal }: Load,
-  stored: readonly StoredEntity[],
-  written: ReadonlyMap<string, CopyRow> = new Map(),
-): Promise<void> {
-  if (remoteIndexesOf(entity).length === 0) return;
-  await writeDerived(engine, entity, stored, {
-    signal,
-    isLeft: ({ table }) => shared.has(table),
-    isWritten: ({ entry, properties }) => isSame(written.get(keyOf(entry))?.properties, properties),
-  });
+/** Writes the entries of entities in other partitions. */
+async function writeEntries({ engine, entity, shared, signal }: Load, stored: readonly StoredEntity[]): Promise<void> {
+  await writeDerived(engine, entity, stored, { isLeft: ({ table }) => shared.has(table), signal });
   if (shared.size === 0) return;
   await pMap(
     stored,

@@ -28,7 +28,7 @@ export interface StoredEntity {
 }
 
 /** A row of an index that is a copy of one entity. */
-export interface CopyRow {
+interface CopyRow {
   readonly entry: IndexEntry;
   readonly properties: Properties;
 }
@@ -36,8 +36,6 @@ export interface CopyRow {
 interface DerivedOptions {
   /** True for an entry that is not written. */
   readonly isLeft?: (entry: IndexEntry) => boolean;
-  /** True for a copy that is stored already. */
-  readonly isWritten?: (copy: CopyRow) => boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -46,7 +44,7 @@ export async function writeDerived(
   { storage }: Pick<Engine, 'storage'>,
   entity: Entity,
   entities: readonly StoredEntity[],
-  { isLeft = () => false, isWritten = () => false, signal }: DerivedOptions = {},
+  { isLeft = () => false, signal }: DerivedOptions = {},
 ): Promise<void> {
   const all = entities.flatMap((stored) =>
     indexEntriesOf(entity, stored.values).flatMap((entry) => {
@@ -57,9 +55,7 @@ export async function writeDerived(
   const copies = all.flatMap(({ values, entry, projection }) => {
     const properties = projection.properties?.(values);
     if (projection.merge || !properties) return [];
-    const isUnique = projection.settle === 'claim';
-    const copy = { entry, properties: isUnique ? confirmedRow(entity, values, entry) : properties };
-    return isWritten(copy) ? [] : [copy];
+    return [{ entry, properties: projection.settle === 'claim' ? confirmedRow(entity, values, entry) : properties }];
   });
   await writeBatches(storage, copies, 'upsert', async (batch) => {
     signal?.throwIfAborted();

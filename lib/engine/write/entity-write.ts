@@ -87,13 +87,18 @@ async function planOpenly(engine: Engine, write: EntityWrite): Promise<PlannedWr
   };
 }
 
+/** The write of a new entity with these values, but for fields that features set. */
+export interface NewEntityWrite extends EntityWrite {
+  readonly values: Values;
+}
+
 /** The write of a new entity. `incarnation` identifies the request. With a key, that of the body must not differ. Throws `invalid-input`. */
 export function prepareCreate(
   engine: Engine,
   entity: Entity,
   input: unknown,
   { key, conditions = {}, incarnation }: Partial<Pick<EntityWrite, 'key' | 'conditions' | 'incarnation'>> = {},
-): EntityWrite {
+): NewEntityWrite {
   const plain = validate(entity, withSetFields(engine, entity, key ? withKey(entity, key, input) : input));
   if (key) checkKeyKept(entity, key, plain);
   return {
@@ -104,6 +109,7 @@ export function prepareCreate(
     conditions,
     read: entity.features.some(({ write }) => write?.remains?.isLikely(entity)) ? {} : undefined,
     incarnation,
+    values: plain,
     next: async () => plain,
     store: (values) => toStored(engine, entity, values),
   };
