@@ -43,7 +43,7 @@ import {
  */
 
 /** A row that is not stored, and has left nothing behind. */
-export interface RejectedRow {
+interface RejectedRow {
   /** Its position in the load, from 0. */
   readonly position: number;
   /** The fields of the key, as far as the row has them. */
@@ -81,9 +81,9 @@ const WINDOW_ROWS = 10_000;
 const WINDOW_CHARACTERS = 16_000_000;
 const MAX_REJECTIONS = 1_000;
 
-/** False for what is stored in tables by time or by clients alone, and for archives, whose rows arrive by transfers. */
-export function canBulkLoad({ series, period, isArchive }: Entity): boolean {
-  return !series && !period && !isArchive;
+/** False for entities in tables of periods or of another program, series, and archives, whose rows arrive by transfers. */
+export function canBulkLoad({ series, period, isArchive, existing }: Entity): boolean {
+  return !series && !period && !isArchive && !existing;
 }
 
 /**
@@ -362,7 +362,7 @@ async function begin({ storage }: Engine, entity: Entity): Promise<Pick<Load, 'i
   if (!canBulkLoad(entity))
     throw new RowkeyError(
       'wrong-operation',
-      `${name} has tables of periods, is a series or is an archive. Create its entities one by one.`,
+      `${name} is a series, an archive, or in tables of periods or of another program. Create its entities one by one.`,
     );
   const mark = markOf(entity);
   const found = await readRow(storage, mark);

@@ -232,11 +232,13 @@ test('refuses an entity that has rows, also those of a load that is done', async
   await load(app, members, []);
 });
 
-test('refuses what is stored in tables of periods, series and archives', () => {
+test('refuses series, archives, and what is in tables of periods or of another program', async () => {
   const refused = modelParts.withArchives(fixtures.list).filter((entity) => !canBulkLoad(entity));
   expect(refused.some(({ period }) => period)).toBe(true);
   expect(refused.some(({ series }) => series)).toBe(true);
   expect(refused.some(({ isArchive }) => isArchive)).toBe(true);
+  const foreign = { ...teams, existing: {} } as Entity;
+  await expect(load(await openBackedUp(relations), foreign, [])).rejects.toThrow('of another program');
 });
 
 const declaredShops = defineEntity('shops', {
