@@ -10,6 +10,7 @@ import { createExportCommand } from './export-command.ts';
 import { createImportCommand } from './import-command.ts';
 import { createInfraCommand } from './infra-command.ts';
 import { createInfraModelCommand } from './infra-model-command.ts';
+import { createInspectCommand } from './inspect-command.ts';
 import { accountsOpener } from './open-accounts.ts';
 import { backupOpener } from './open-backup.ts';
 import { restoreOpener } from './open-restore.ts';
@@ -52,6 +53,7 @@ export function createProgram(): Command {
     .addCommand(createSecretCommand().name('secret'))
     .addCommand(createRotateKeyCommand().name('rotate-key'))
     .addCommand(createWalkCommand(loadOwnModel).name('walk'))
+    .addCommand(createInspectCommand().name('inspect'))
     .commandsGroup('Deploy:')
     .addCommand(createInfraCommand().name('infra'))
     .addCommand(createInfraModelCommand().name('infra-model'))
