@@ -29,8 +29,8 @@ const BACKUP: readonly Mutant[] = [
     file: 'lib/operations/backup/read-backup.ts',
     edits: [
       [
-        'withoutReplaced([...of.versions, version])',
-        'withoutReplaced([...of.versions, { ...version, time: line.time }])',
+        'keep([...of.versions, { ...version, line: ofLine }])',
+        'keep([...of.versions, { ...version, time: line.time, line: ofLine }])',
       ],
     ],
   },

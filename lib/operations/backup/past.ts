@@ -41,14 +41,14 @@ export function createPast(source: BackupSource, roles: readonly string[]): Past
 }
 
 function openAt(source: BackupSource, present: Engine, time: string): Promise<Engine> {
-  return openRows(present, { source, time, rowsOf: async (wanted) => (await readState(source, time, wanted)).rows });
+  return openRows(present, { source, time, read: async (wanted) => (await readState(source, time, wanted)).rows });
 }
 
 interface Opening {
   readonly source: BackupSource;
   readonly time: string;
   /** Returns the rows of a table, or of a partition of it. */
-  rowsOf(wanted: WantedRows): Promise<AsyncIterable<RowState> | Iterable<RowState>>;
+  read(wanted: WantedRows): Promise<AsyncIterable<RowState> | Iterable<RowState>>;
 }
 
 /** An engine of an instant that reads these rows. */
@@ -67,7 +67,7 @@ interface Loading extends Opening {
 }
 
 /** Loads what a request asks for before the request is executed. */
-function createLoader({ source, time, rowsOf, present, memory }: Loading): HttpClient {
+function createLoader({ source, time, read, present, memory }: Loading): HttpClient {
   const inside = openStorage({ connectionString: memory.connectionString, httpClient: memory.httpClient });
   const loads = new Map<string, () => Promise<void>>();
   const load = (what: string, work: () => Promise<void>) => {
@@ -82,7 +82,7 @@ function createLoader({ source, time, rowsOf, present, memory }: Loading): HttpC
     const wanted = partition === undefined ? { table } : { table, partition };
     await load(JSON.stringify(Object.values(wanted)), async () => {
       let batch: Batch | undefined;
-      for await (const { partition: of, row, properties } of await rowsOf(wanted)) {
+      for await (const { partition: of, row, properties } of await read(wanted)) {
         const action: Action = { kind: 'upsert', row, properties };
         if (batch && !fits(inside, batch, { partition: of, action })) {
           await submit(inside, batch);

@@ -1,6 +1,9 @@
 import { gunzipSync } from 'node:zlib';
+import { FURTHER_ROW } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { HOUR_MS } from '../../base/time.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { prefixOfChildren } from '../../define/keys/key-template.ts';
 import { listBlobs, readLines } from '../../storage/append-blobs.ts';
 import { readBlob } from '../../storage/blobs.ts';
 import { ofAccount, unlessAway } from '../../storage/errors.ts';
@@ -32,16 +35,75 @@ export interface BackupSource extends RowSource {
   readonly days: number;
 }
 
-/** Which rows are wanted: all, those of some tables, of one, of a partition of it, or one row. */
+/** Which rows are wanted: all, those of some tables, of one, of a partition of it, of some entities, or those after a key. */
 export interface WantedRows {
   readonly hasTable?: ((table: string) => boolean) | undefined;
   readonly table?: string | undefined;
   readonly partition?: string | undefined;
-  readonly row?: string | undefined;
+  readonly entities?: EntityRows | undefined;
+  readonly after?: Place | undefined;
+}
+
+interface Place {
+  readonly partition: string;
+  readonly row: string;
+}
+
+/** The rows of some entities of a table. */
+interface EntityRows<Owner extends Place = Place> {
+  /** The entities to which a row belongs. */
+  ownersOf(place: Place): Owner[];
+  /** False if no row from one key to before another one belongs to them. */
+  mayBeIn(first: Place, next: Place | undefined): boolean;
+}
+
+/** The rows of entities: their own, their further rows, and with `parent`, which is their declaration, those of their children. */
+export function rowsOf<Owner extends Place>(owners: readonly Owner[], parent?: Entity): EntityRows<Owner> {
+  const named = new Map<string, Owner>();
+  const beginnings = new Map<string, Owner>();
+  const nameOf = (partition: string, row: string) => JSON.stringify([partition, row]);
+  for (const owner of owners) {
+    const { partition, row } = owner;
+    named.set(nameOf(partition, row), owner);
+    beginnings.set(nameOf(partition, row + FURTHER_ROW), owner);
+    if (parent) beginnings.set(nameOf(partition, prefixOfChildren(parent.row, row)), owner);
+  }
+  const distinct = [...new Set(named.values())];
+  return {
+    ownersOf({ partition, row }) {
+      const found = new Set<Owner | undefined>([named.get(nameOf(partition, row))]);
+      for (let length = 1; length < row.length; length += 1)
+        found.add(beginnings.get(nameOf(partition, row.slice(0, length))));
+      return [...found].flatMap((owner) => owner ?? []);
+    },
+    mayBeIn: (first, next) =>
+      distinct.some(({ partition, row }) => {
+        const isBefore = next === undefined || compareKeys({ partition, row }, next) < 0;
+        return isBefore && compareKeys({ partition, row: row + LAST_KEY }, first) >= 0;
+      }),
+  };
 }
 
 export interface RowState extends SnapshotLine {
   readonly table: string;
+}
+
+/** What a backup has of a row: from a snapshot, and in the journal since the snapshot began. */
+export interface RowHistory extends Place {
+  readonly table: string;
+  readonly stored: SnapshotLine | undefined;
+  readonly versions: readonly RowVersion[];
+  /** When its table was dropped. */
+  readonly drops: readonly string[];
+}
+
+/** A version of a row, with the line of the journal that has it. */
+type RowVersion = JournalRow & { readonly line: LineTime };
+
+interface LineTime {
+  readonly time: string;
+  /** No row of its transaction is earlier. */
+  readonly begin: string;
 }
 
 /** The manifests of all complete snapshots, the newest first. Reads one blob for each that is taken. */
@@ -87,88 +149,133 @@ export async function* readJournal(
 
 /** The rows of the app as they were at an instant, in the order of tables and keys. Throws `not-found` if the backup begins later. */
 export const readState = inPattern('backup', async (source: RowSource, at: string, wanted: WantedRows = {}) => {
-  const manifest = await snapshotFor(source, at);
-  const changes = await foldJournal(source, { from: manifest.begunAt, to: at }, wanted);
-  const tables = new Set([...Object.keys(manifest.tables), ...changes.keys()]);
-  return { manifest, rows: mergeTables(source, { manifest, changes, wanted, tables: [...tables].sort() }) };
+  const { manifest, read } = await openState(source, at, wanted);
+  return { manifest, rows: read(wanted) };
 });
 
-const isWanted = ({ table: only, hasTable }: WantedRows, table: string) =>
+/** Reads the journal once for several reads of what was at an instant. Each read wants a part of `wanted`. */
+export async function openState(source: RowSource, at: string, wanted: WantedRows) {
+  const manifest = await snapshotFor(source, at);
+  const read = await openHistories(source, { manifest, to: at, wanted, keep: withoutReplaced });
+  async function* readStates(some: WantedRows): AsyncGenerator<RowState> {
+    for await (const history of read(some)) yield* stateAt(history, at);
+  }
+  return { manifest, read: readStates };
+}
+
+/** All versions of rows from a snapshot to an instant, in the order of tables and keys. */
+export async function readHistories(
+  source: RowSource,
+  { manifest, to, wanted }: { readonly manifest: Manifest; readonly to: string; readonly wanted: WantedRows },
+): Promise<RowHistory[]> {
+  const read = await openHistories(source, { manifest, to, wanted, keep: (versions) => versions });
+  return Array.fromAsync(read(wanted));
+}
+
+/** The state of a row at an instant; none if it did not exist. */
+export function stateAt({ table, partition, row, stored, versions, drops }: RowHistory, at: string): RowState[] {
+  const until = versions.filter(({ line }) => line.time <= at);
+  const state = foldRow(
+    stored,
+    until,
+    drops.filter((time) => time <= at),
+  );
+  return state ? [{ table, partition, row, ...state }] : [];
+}
+
+const isWantedTable = ({ table: only, hasTable }: WantedRows, table: string) =>
   (only === undefined || table === only) && (hasTable?.(table) ?? true);
 
-interface Merge {
+function isWantedRow({ partition, entities, after }: WantedRows, place: Place): boolean {
+  if (partition !== undefined && place.partition !== partition) return false;
+  if (after && compareKeys(place, after) <= 0) return false;
+  return !entities || entities.ownersOf(place).length > 0;
+}
+
+interface HistoryOptions {
   readonly manifest: Manifest;
-  readonly changes: ReadonlyMap<string, TableChanges>;
+  readonly to: string;
   readonly wanted: WantedRows;
-  readonly tables: readonly string[];
+  /** The versions to keep, of those of a row so far. */
+  keep(versions: RowVersion[]): RowVersion[];
 }
 
-async function* mergeTables(source: RowSource, { manifest, changes, wanted, tables }: Merge) {
-  for (const table of tables) {
-    if (!isWanted(wanted, table)) continue;
-    const { rows, droppedAt }: TableChanges = changes.get(table) ?? { rows: new Map() };
-    const pending = [...rows.values()].sort(compareKeys);
-    let next = 0;
-    const merged = (stored: SnapshotLine | undefined, changed: RowChanges | undefined): RowState[] => {
-      const key = stored ?? changed;
-      const state = key && foldRow(stored, changed?.versions ?? [], droppedAt);
-      return state ? [{ table, partition: key.partition, row: key.row, ...state }] : [];
-    };
-    for await (const stored of readSnapshotTable(source, manifest, { ...wanted, table })) {
-      for (; pending[next] && compareKeys(pending[next] ?? stored, stored) < 0; next += 1)
-        yield* merged(undefined, pending[next]);
-      const same = pending[next] && compareKeys(pending[next] ?? stored, stored) === 0 ? pending[next] : undefined;
-      if (same) next += 1;
-      yield* merged(stored, same);
+/** Reads the journal since a snapshot began, and returns what reads the wanted rows, or some of them. */
+async function openHistories(source: RowSource, { manifest, to, wanted, keep }: HistoryOptions) {
+  const changes = await foldJournal(source, { from: manifest.begunAt, to }, wanted, keep);
+  const tables = [...new Set([...Object.keys(manifest.tables), ...changes.keys()])].sort();
+  return async function* read(some: WantedRows): AsyncGenerator<RowHistory> {
+    for (const table of tables) {
+      if (!isWantedTable(some, table)) continue;
+      const { rows, drops }: TableChanges = changes.get(table) ?? { rows: new Map(), drops: [] };
+      const pending = [...rows.values()].filter((changed) => isWantedRow(some, changed)).sort(compareKeys);
+      let next = 0;
+      const toHistory = ({ partition, row }: Place, stored?: SnapshotLine, changed?: RowChanges): RowHistory => {
+        return { table, partition, row, stored, versions: changed?.versions ?? [], drops };
+      };
+      for await (const stored of readSnapshotTable(source, manifest, { ...some, table })) {
+        let changed = pending[next];
+        for (; changed && compareKeys(changed, stored) < 0; changed = pending[next]) {
+          yield toHistory(changed, undefined, changed);
+          next += 1;
+        }
+        const isSame = changed && compareKeys(changed, stored) === 0;
+        if (isSame) next += 1;
+        yield toHistory(stored, stored, isSame ? changed : undefined);
+      }
+      for (const changed of pending.slice(next)) yield toHistory(changed, undefined, changed);
     }
-    for (; next < pending.length; next += 1) yield* merged(undefined, pending[next]);
-  }
+  };
 }
 
-interface RowChanges {
-  readonly partition: string;
-  readonly row: string;
-  versions: JournalRow[];
+interface RowChanges extends Place {
+  versions: RowVersion[];
 }
 
 interface TableChanges {
   readonly rows: Map<string, RowChanges>;
-  /** The last drop of the table. */
-  droppedAt?: string | undefined;
+  readonly drops: string[];
 }
 
-/** The versions in the journal from which the last state of each row follows. */
+/** What the journal has of the wanted rows. */
 async function foldJournal(
   source: RowSource,
   span: { readonly from: string; readonly to: string },
   wanted: WantedRows,
+  keep: HistoryOptions['keep'],
 ): Promise<ReadonlyMap<string, TableChanges>> {
   const tables = new Map<string, TableChanges>();
   for await (const line of readJournal(source, span)) {
     const { table } = line;
-    if (!isWanted(wanted, table)) continue;
-    const changes: TableChanges = tables.get(table) ?? { rows: new Map() };
+    if (!isWantedTable(wanted, table)) continue;
+    const changes: TableChanges = tables.get(table) ?? { rows: new Map(), drops: [] };
     tables.set(table, changes);
     if ('dropped' in line) {
-      if (line.time > (changes.droppedAt ?? '')) changes.droppedAt = line.time;
+      changes.drops.push(line.time);
       continue;
     }
     const { partition } = line;
-    if (wanted.partition !== undefined && partition !== wanted.partition) continue;
+    const ofLine = { time: line.time, begin: beginOf(line) };
     for (const version of line.rows) {
-      const { row } = version;
-      if (wanted.row !== undefined && row !== wanted.row) continue;
-      const key = JSON.stringify([partition, row]);
-      const of = changes.rows.get(key) ?? { partition, row, versions: [] };
+      const place = { partition, row: version.row };
+      if (!isWantedRow(wanted, place)) continue;
+      const key = JSON.stringify([partition, version.row]);
+      const of = changes.rows.get(key) ?? { ...place, versions: [] };
       changes.rows.set(key, of);
-      of.versions = withoutReplaced([...of.versions, version]);
+      of.versions = keep([...of.versions, { ...version, line: ofLine }]);
     }
   }
   return tables;
 }
 
+/** Times of rows that were deleted are those of their versions. */
+function beginOf({ time, rows }: { readonly time: string; readonly rows: readonly JournalRow[] }): string {
+  const stored = rows.filter((row) => !('deleted' in row)).map((row) => row.time);
+  return [time, ...stored].reduce((one, other) => (other < one ? other : one));
+}
+
 /** Leaves out versions that a later one replaces as a whole. */
-function withoutReplaced(versions: JournalRow[]): JournalRow[] {
+function withoutReplaced(versions: RowVersion[]): RowVersion[] {
   const sorted = versions.sort(compareVersions);
   const last = sorted.findLastIndex((version) => !('merge' in version));
   return last > 0 ? sorted.slice(last) : sorted;
@@ -183,10 +290,10 @@ export function compareVersions(one: JournalRow, other: JournalRow): number {
 type State = Pick<RowState, 'time' | 'properties'>;
 
 /** The state of a row after its versions, from the one in a snapshot. Undefined if it does not exist. */
-export function foldRow(
+function foldRow(
   stored: State | undefined,
   versions: readonly JournalRow[],
-  droppedAt: string | undefined,
+  drops: readonly string[],
 ): State | undefined {
   let state = stored && { time: stored.time, properties: stored.properties };
   for (const version of versions.toSorted(compareVersions)) {
@@ -197,30 +304,31 @@ export function foldRow(
     // A row that the backup has not seen: half of it would never have been stored.
     else if (state || version.isUpsert) state = { time, properties: { ...state?.properties, ...version.merge } };
   }
-  return state && (droppedAt === undefined || state.time > droppedAt) ? state : undefined;
+  return state && drops.every((time) => state.time > time) ? state : undefined;
 }
 
-/** The rows of a table in a snapshot, in the order of their keys. Reads only the parts that may have what is wanted. */
-export async function* readSnapshotTable(
+/** The wanted rows of a table in a snapshot, in the order of their keys. Reads only the parts that may have them. */
+async function* readSnapshotTable(
   { backup }: RowSource,
   { tables }: Manifest,
-  { table, partition, row }: WantedRows & { readonly table: string },
+  wanted: WantedRows & { readonly table: string },
 ): AsyncGenerator<SnapshotLine> {
+  const { table, partition, entities, after } = wanted;
   const parts = tables[table]?.parts ?? [];
   for (const [index, { name, first }] of parts.entries()) {
     const next = parts[index + 1]?.first;
     if (partition !== undefined) {
-      if (next && compareKeys(next, { partition, row: row ?? '' }) <= 0) continue;
-      if (compareKeys(first, { partition, row: row ?? LAST_KEY }) > 0) return;
+      if (next && compareKeys(next, { partition, row: '' }) <= 0) continue;
+      if (compareKeys(first, { partition, row: LAST_KEY }) > 0) return;
     }
+    if (after && next && compareKeys(next, after) <= 0) continue;
+    if (entities && !entities.mayBeIn(first, next)) continue;
     const bytes = await readBlob(backup, { container: BACKUP_CONTAINER, name });
     if (!bytes) throw new RowkeyError('needs-repair', `The backup has lost the part ${name}.`);
     for (const text of gunzipSync(bytes).toString().split('\n')) {
       if (text === '') continue;
       const line: SnapshotLine = JSON.parse(text);
-      if (partition !== undefined && line.partition !== partition) continue;
-      if (row !== undefined && line.row !== row) continue;
-      yield line;
+      if (isWantedRow(wanted, line)) yield line;
     }
   }
 }

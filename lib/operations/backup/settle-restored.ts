@@ -16,7 +16,7 @@ import { startMovesOfRestored } from '../model-record.ts';
 import { rekeyPage } from '../rekey.ts';
 import { resourcesOf } from '../resources.ts';
 import { tablesInBackup } from './journal.ts';
-import { type RowSource, readJournal, readState, snapshotFor } from './read-backup.ts';
+import { type RowSource, readJournal, readState, rowsOf, snapshotFor } from './read-backup.ts';
 import { restoreRows } from './restore-rows.ts';
 
 /**
@@ -157,11 +157,13 @@ async function findRecord(engine: Engine, id: string) {
   return unlessTableMissing(findById(engine, id), undefined);
 }
 
+const oneRow = (address: Address) => ({ table: address.table, entities: rowsOf([address]) });
+
 /** A restore of one entity does not have the records of operations. */
 async function restoreRecord(engine: Engine, id: string, { source, at }: Pick<SettleOptions, 'source' | 'at'>) {
   const address = addressOfOperation(id);
   if (!address) return undefined;
-  const { rows } = await readState(source, at, address);
+  const { rows } = await readState(source, at, oneRow(address));
   await restoreRows(engine.storage, rows, { isPart: true });
   return findRecord(engine, id);
 }
@@ -182,7 +184,7 @@ async function wasMovedAway(
     for (const version of line.rows)
       if (version.row === from.row && 'properties' in version && names(version.properties)) return true;
   }
-  for await (const { properties } of (await readState(source, finishedAt, from)).rows)
+  for await (const { properties } of (await readState(source, finishedAt, oneRow(from))).rows)
     if (names(properties)) return true;
   return false;
 }
