@@ -94,11 +94,15 @@ export function archivedFileOperations(entity: Entity, field: string, operatorRo
   return { read, put };
 }
 
-/** Throws `forbidden` unless the roles of the caller may create and update every row. A role that writes may read all fields. */
-export async function requireWholeWriter(view: View, entity: Entity, caller: Caller): Promise<void> {
+/** Throws `forbidden` unless the roles of the caller may do this to every row. A role that writes may read all fields. */
+export async function requireWholeWriter(
+  view: View,
+  entity: Entity,
+  caller: Caller,
+  actions: readonly ('create' | 'update' | 'delete')[] = ['create', 'update'],
+): Promise<void> {
   requireRole(caller, entity.access.write);
-  for (const action of ['create', 'update'] as const)
-    if (await limitOf(view, entity, action)) throw needsEveryRow(entity, 'write');
+  for (const action of actions) if (await limitOf(view, entity, action)) throw needsEveryRow(entity, 'write');
 }
 
 function needsEveryRow({ name }: Entity, verb: 'read' | 'write'): RowkeyError {

@@ -9,7 +9,7 @@ import { type Route, tagOf } from './route.ts';
 import { canConflict, routeErrors } from './route-conflicts.ts';
 import { appOperationRoute } from './routes/app-operation-route.ts';
 import { attachmentRoutes } from './routes/attachment-routes.ts';
-import { backupRoute, historyRoute, undeleteRoute } from './routes/backup-routes.ts';
+import { backupRoute, historyRoute, inPlaceRoutes, undeleteRoute } from './routes/backup-routes.ts';
 import { entityReadRoutes, scanRoute } from './routes/entity-read-routes.ts';
 import { deleteRoutes, entityWriteRoutes } from './routes/entity-write-routes.ts';
 import { grantRoute, periodArchiveRoutes, revocationRoutes } from './routes/grant-routes.ts';
@@ -129,6 +129,17 @@ function backupRoutes(all: readonly Entity[], { backup, operatorRole }: LinkedMo
   return [
     ...(backup ? [backupRoute(backup.days, operatorRole)] : []),
     ...all.flatMap(withEntity((entity) => [historyRoute(entity, roles), undeleteRoute(entity, operatorRole)])),
+    ...all
+      .filter(({ childOf, isWrittenByClients }) => !childOf && !isWrittenByClients)
+      .flatMap(
+        withEntity((entity) =>
+          inPlaceRoutes(
+            entity,
+            operatorRole,
+            all.find(({ archive }) => archive === entity),
+          ),
+        ),
+      ),
   ];
 }
 

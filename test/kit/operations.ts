@@ -5,6 +5,7 @@ import { readVersions } from '../../lib/operations/backup/history.ts';
 import { createJournal, tablesInBackup } from '../../lib/operations/backup/journal.ts';
 import { readJournal, readManifests, readState } from '../../lib/operations/backup/read-backup.ts';
 import { restoreBackup } from '../../lib/operations/backup/restore.ts';
+import { compareWithPast, restoreInPlace } from '../../lib/operations/backup/restore-in-place.ts';
 import { runBackup } from '../../lib/operations/backup/run-backup.ts';
 import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { readBackupStatus } from '../../lib/operations/backup/status.ts';
@@ -95,6 +96,7 @@ export const operationsCheck = {
 /** Backups (lib/operations/backup). */
 export const operationsBackup = {
   carryLines,
+  compareWithPast,
   copyToBackup,
   createJournal,
   manifestName,
@@ -104,6 +106,7 @@ export const operationsBackup = {
   readState,
   readVersions,
   restoreBackup,
+  restoreInPlace,
   runBackup,
   tablesInBackup,
   takeSnapshot,

@@ -220,7 +220,7 @@ export function arePartial(entity: Entity, copies: CopyIndex['copies']): boolean
 }
 
 /** True if a row is a copy that an index keeps. A copy in the partition has the type of its entity. */
-export function isCopy({ properties }: Row): boolean {
+export function isCopy({ properties }: Pick<Row, 'properties'>): boolean {
   // A projection may return null for a property that the row lacks.
   return typeof properties.SourceRow === 'string';
 }

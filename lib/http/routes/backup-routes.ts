@@ -1,16 +1,20 @@
 import { z } from 'zod';
 import { requireReader } from '../../access/rule.ts';
+import type { Caller } from '../../access/token.ts';
 import { getEntity } from '../../api/get.ts';
 import { asImported, requireWholeWriter } from '../../api/imports.ts';
+import type { View } from '../../api/operation.ts';
 import { hasCode, RowkeyError } from '../../base/errors.ts';
-import { DAY_MS, isoInstant } from '../../base/time.ts';
+import { DAY_MS, isoInstant, toUtc } from '../../base/time.ts';
 import type { Values } from '../../base/values.ts';
 import { parse, readableSchema } from '../../define/codec/validation.ts';
-import { type Entity, nameOfKind } from '../../define/declaration/entity.ts';
+import { archivedChildren, type Entity, nameOfKind } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
 import { readChanges } from '../../operations/audit-log.ts';
 import { type DeletedRow, readVersions } from '../../operations/backup/history.ts';
+import { isTableOf } from '../../operations/backup/read-backup.ts';
+import { compareWithPast, restoreInPlace } from '../../operations/backup/restore-in-place.ts';
 import { readBackupStatus } from '../../operations/backup/status.ts';
 import { type Undeleted, undelete } from '../../operations/backup/undelete.ts';
 import { padTime } from '../../storage/row-journal.ts';
@@ -227,6 +231,141 @@ export function undeleteRoute(entity: Entity, operatorRole: string): Route {
       present: ({ items }, context) => ({ items: items.map((item) => presentOne(item, context)) }),
     },
   );
+}
+
+const InPlace = z.strictObject({ at: Instant.describe('The instant whose state is wanted') });
+const Comparison = InPlace.extend({
+  partition: z.string().optional().describe('Only this partition key'),
+  row: z.string().optional().describe('With partition: only the entity at this row key, and its children'),
+});
+interface ComparisonInput extends PageOptions, z.infer<typeof Comparison> {}
+/** An entity that differs, as a comparison returns it and a restore in place takes it. */
+const Chosen = z.strictObject({
+  entity: z.string().describe('Its kind: that of the path, or of its children'),
+  table: z.string(),
+  partition: z.string(),
+  row: z.string(),
+  version: z.string().optional().describe('The state now; absent if there is no such entity'),
+});
+const MAX_CHOSEN = 100;
+const Choice = InPlace.extend({ items: z.array(Chosen).min(1).max(MAX_CHOSEN) });
+
+/** Puts entities back to what they were at an instant: what differs from it, and the restore of what the caller chooses of that. */
+export function inPlaceRoutes(entity: Entity, operatorRole: string, main: Entity | undefined): Route[] {
+  const name = nameOfKind(entity);
+  const withChildren = (one: Entity) => [one, ...(one.isArchive ? archivedChildren(one) : one.children)];
+  const kinds = withChildren(entity).map(asImported);
+  const archived = main && withChildren(main);
+  const selectionOf = (at: string) => ({ kinds, archived, at: padTime(toUtc(at) ?? at) });
+  const key = z.record(z.string(), z.unknown());
+  const lost = z.array(z.string()).describe('Fields that cannot be had back').optional();
+  const common = {
+    entity,
+    roles: [operatorRole],
+    async admit(caller: Caller, _: unknown, view: View) {
+      for (const kind of kinds) await requireWholeWriter(view, kind, caller, ['create', 'update', 'delete']);
+    },
+  };
+  const fileName = name.replace('/', '-');
+  return [
+    bindPage<ComparisonInput, Awaited<ReturnType<typeof compareWithPast>>>(
+      {
+        ...common,
+        kind: 'read',
+        name: `operations-differences-${fileName}`,
+        summary: `List what of ${entity.name} and its children differs from an instant; requires a role that may write every row too`,
+        input: () => Comparison,
+        output: () =>
+          listOf(
+            Chosen.extend({
+              key,
+              change: z.enum(['create', 'replace', 'delete']).describe('What a restore does'),
+              lost,
+            }),
+          ),
+        run: ({ engine }, { at, ...page }) => compareWithPast(engine, selectionOf(at), page),
+      },
+      {
+        method: 'POST',
+        path: `operations/differences/${name}`,
+        query: PAGE_QUERY,
+        success: { status: 200, description: 'A page of differences; repeat with the Link header, if there is one' },
+        async read(context) {
+          const given = parse(Comparison, await context.json());
+          requirePast(context.engine.now(), given.at);
+          if (given.row === undefined || given.partition !== undefined) return given;
+          throw new RowkeyError('invalid-input', '"row" needs "partition".', { field: 'partition' });
+        },
+        present: ({ items }) => ({
+          items: items.map(({ entity: kind, address, lost: fields, ...item }) => ({
+            ...item,
+            ...address,
+            entity: kind.name,
+            ...(fields.length > 0 ? { lost: fields } : {}),
+          })),
+        }),
+      },
+    ),
+    bind(
+      {
+        ...common,
+        kind: 'write',
+        name: `operations-restore-${fileName}`,
+        summary: `Put entities of ${entity.name} and their children back to what they were at an instant; requires a role that may write every row too`,
+        input: () => Choice,
+        output: () =>
+          listOf(
+            Chosen.omit({ version: true }).extend({
+              key,
+              outcome: z.enum(['restored', 'changed', 'failed']),
+              problem: Problem.optional(),
+              lost,
+            }),
+          ),
+        run: ({ engine }, { at, items }: z.infer<typeof Choice>) => restoreInPlace(engine, selectionOf(at), items),
+      },
+      {
+        method: 'POST',
+        path: `operations/restore/${name}`,
+        success: { status: 200, description: 'What became of each entity; one that has changed since stays' },
+        async read(context) {
+          const given = parse(Choice, await context.json());
+          requirePast(context.engine.now(), given.at);
+          const other = given.items.find((item) => !kinds.some((kind) => isPlaceOf(kind, item)));
+          if (!other) return given;
+          throw new RowkeyError(
+            'invalid-input',
+            `"${other.entity}" in the table "${other.table}" is none of ${name}.`,
+            {
+              field: 'items',
+              accepted: 'items of a comparison',
+            },
+          );
+        },
+        present: (items, { root, log }) => ({
+          status: 200,
+          body: {
+            items: items.map(({ entity: kind, address, key: of, lost: fields, error }) => ({
+              entity: kind.name,
+              ...address,
+              key: of,
+              outcome: !error ? 'restored' : hasCode(error, 'etag-mismatch', 'duplicate-key') ? 'changed' : 'failed',
+              ...(error ? { problem: reportProblem(error, root, log) } : {}),
+              ...(fields.length > 0 ? { lost: fields } : {}),
+            })),
+          },
+        }),
+      },
+    ),
+  ];
+}
+
+const isPlaceOf = (kind: Entity, { entity, table }: z.infer<typeof Chosen>) =>
+  kind.name === entity && isTableOf(kind, table);
+
+function requirePast(now: number, at: string): void {
+  if (Date.parse(at) <= now) return;
+  throw new RowkeyError('invalid-input', '"at" is in the future.', { field: 'at', accepted: 'an instant up to now' });
 }
 
 function presentOne({ entity, key, outcome, lost }: Undeleted, { root, log }: RequestContext) {

@@ -126,6 +126,22 @@ export async function snapshotFor(source: RowSource, at: string): Promise<Manife
   throw new RowkeyError('not-found', `The backup has nothing of ${at}. ${from}`);
 }
 
+/** Throws `wrong-setting` for a model that is older than the rows: it would read what it does not know. */
+export function requireVersions(entities: readonly Entity[], manifest: Manifest): void {
+  for (const { name, version } of entities) {
+    const stored = manifest.entities[name]?.version ?? 0;
+    if (stored > version)
+      throw new RowkeyError(
+        'wrong-setting',
+        `The backup has version ${stored} of ${name}, and the model version ${version}. Restore with the release that wrote the backup, or a later one.`,
+      );
+  }
+}
+
+/** True for a table of the entity, or of one of its periods. */
+export const isTableOf = ({ table: own, period }: Pick<Entity, 'table' | 'period'>, table: string) =>
+  table === own || (period !== undefined && table.startsWith(own) && /^\d+$/.test(table.slice(own.length)));
+
 /** The lines of the journal with times from one instant to another, both inclusive. Each once, in the order of their hours. */
 export async function* readJournal(
   source: RowSource,

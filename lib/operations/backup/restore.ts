@@ -18,7 +18,7 @@ import { buildDerived, checkRestored } from './build-derived.ts';
 import { type Erased, type ErasedAgain, eraseAgain } from './erase-again.ts';
 import type { Manifest } from './format.ts';
 import { tablesInBackup } from './journal.ts';
-import { type RowSource, readState, snapshotFor, type WantedRows } from './read-backup.ts';
+import { isTableOf, type RowSource, readState, requireVersions, snapshotFor, type WantedRows } from './read-backup.ts';
 import { noteBlobs, type RestoredBlobs, restoreBlobs } from './restore-blobs.ts';
 import { type RestoredTable, restoreRows } from './restore-rows.ts';
 import { type Settled, settleRestored } from './settle-restored.ts';
@@ -102,7 +102,7 @@ export const restoreBackup = inPattern(
     const entities = model.list;
     const only = findEntity(model, options);
     const manifest = await snapshotFor(source, at);
-    requireVersions(entities, manifest, only);
+    requireVersions(only ? [only] : entities, manifest);
     await provision(storage, resourcesOf(entities, engine.now(), model));
     const wanted = JSON.stringify({ entity: options.entity, partition: options.partition });
     const begun = await begin(engine, { At: at, Wanted: wanted, Phase: 'copying' }, { entities, manifest });
@@ -144,18 +144,6 @@ function findEntity({ list }: LinkedModel, { entity: name, partition }: RestoreO
     field: 'entity',
     accepted: list.map((entity) => entity.name).join(', '),
   });
-}
-
-/** Throws `wrong-setting` for a model that is older than the rows: it would read what it does not know. */
-function requireVersions(entities: readonly Entity[], manifest: Manifest, only: Entity | undefined): void {
-  for (const { name, version } of only ? [only] : entities) {
-    const stored = manifest.entities[name]?.version ?? 0;
-    if (stored > version)
-      throw new RowkeyError(
-        'wrong-setting',
-        `The backup has version ${stored} of ${name}, and the model version ${version}. Restore with the release that wrote the backup, or a later one.`,
-      );
-  }
 }
 
 /** Returns how far an earlier restore of the same cut is. Throws `wrong-operation` if the target has other rows. */
@@ -227,9 +215,6 @@ async function copy(
 }
 
 const tablesOf = (entity: Entity) => withArchives([entity]).map(({ table, period }) => ({ table, period }));
-
-const isTableOf = ({ table: own, period }: ReturnType<typeof tablesOf>[number], table: string) =>
-  table === own || (period !== undefined && table.startsWith(own) && /^\d+$/.test(table.slice(own.length)));
 
 function wantedOf(entities: readonly Entity[], only: Entity | undefined): WantedRows {
   const isIn = tablesInBackup(entities);

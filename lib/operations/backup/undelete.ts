@@ -77,8 +77,9 @@ function notInBackup({ name }: Entity, row: string): RowkeyError {
   return new RowkeyError('not-found', `The backup has no ${name} entity in the row "${row}" before it was deleted.`);
 }
 
-interface Former {
-  /** Reads the app as it was before the entity was deleted. */
+/** An entity as an engine reads it. */
+export interface Former {
+  /** What has read it: to undelete, an engine of the instant before the delete. */
   readonly past: Engine;
   readonly address: Address;
   readonly live: Live;
@@ -86,7 +87,8 @@ interface Former {
   readonly lost: readonly string[];
 }
 
-async function readFormer(past: Engine, entity: Entity, address: Address): Promise<Former | undefined> {
+/** Reads an entity with its texts. A field that cannot be read is null, and lost. */
+export async function readFormer(past: Engine, entity: Entity, address: Address): Promise<Former | undefined> {
   const live = await readLive(past, entity, address);
   if (!live) return undefined;
   const lost: string[] = [];
