@@ -130,7 +130,7 @@ function backupRoutes(all: readonly Entity[], { backup, operatorRole }: LinkedMo
     ...(backup ? [backupRoute(backup.days, operatorRole)] : []),
     ...all.flatMap(withEntity((entity) => [historyRoute(entity, roles), undeleteRoute(entity, operatorRole)])),
     ...all
-      .filter(({ childOf, isWrittenByClients }) => !childOf && !isWrittenByClients)
+      .filter(({ childOf }) => !childOf)
       .flatMap(
         withEntity((entity) =>
           inPlaceRoutes(

@@ -8,32 +8,42 @@ import {
   restoreBackup,
 } from '../../lib/operations/backup/restore.ts';
 import { padTime } from '../../lib/storage/row-journal.ts';
-import { createCommand } from './command.ts';
 import type { OpenRestore } from './open-restore.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
+import { type InPlaceOptions, restoreInPlace } from './restore-in-place.ts';
+import { createTargetCommand } from './target.ts';
 
-interface RestoreOptions {
-  readonly data: string;
-  readonly at: string;
-  readonly to: readonly string[];
+interface RestoreOptions extends InPlaceOptions {
+  readonly to?: readonly string[];
+  readonly inPlace?: true;
   readonly backup?: string;
-  readonly entity?: string;
-  readonly partition?: string;
 }
 
 type Open = (options: Pick<RestoreOptions, 'data' | 'backup'>) => Promise<OpenRestore>;
 
 export function createRestoreCommand(open: Open): Command {
-  return createCommand('Restores an app from its backup, as it was at an instant, to a place where it has no rows.')
+  return createTargetCommand(
+    'Restores an app from its backup, as it was at an instant: to a place where it has no rows, or in place.',
+  )
     .requiredOption('--at <instant>', 'the instant, such as 2026-11-29T09:30:00Z', toInstant)
-    .requiredOption(
+    .option(
       '--to <place...>',
       'a prefix in the storage account of the app, or the connections of other accounts: connection strings, or addresses such as https://name.table.core.windows.net; those after the first with the names of their settings, such as second=https://…',
     )
-    .option('--entity <name>', 'only this entity, with its archive')
+    .option('--in-place', 'in the app that runs: shows what differs, asks, and restores that')
+    .option('--entity <name>', 'only this entity, with its children; to another place, with its archive too')
     .option('--partition <key>', 'only this partition of the tables of the entity')
+    .option('--row <key>', 'only the entity with this row key in the partition, and its children')
+    .option('--dry-run', 'in place: only show what differs')
+    .option('--yes', 'in place: ask nothing')
     .option('--backup <connection>', 'the storage account of the backup; default: the setting BackupStorage')
-    .action(async ({ data, backup, at, to, entity, partition }: RestoreOptions) => {
+    .action(async (options: RestoreOptions) => {
+      const { data, backup, at, to, entity, partition, row } = options;
+      if (Boolean(to) === Boolean(options.inPlace))
+        throw new Error('Where to? Name a place with --to, or use --in-place.');
+      if (row !== undefined && partition === undefined) throw new Error('--row needs --partition.');
+      if (partition !== undefined && entity === undefined) throw new Error('--partition needs --entity.');
+      if (!to) return restoreInPlace(options);
       const { model, source, openTarget, erase } = await open({ data, ...(backup === undefined ? {} : { backup }) });
       const engine = await openTarget(to);
       let rows = 0;
@@ -49,7 +59,16 @@ export function createRestoreCommand(open: Open): Command {
       };
       const { signal } = progress;
       try {
-        const report = await restoreBackup(engine, model, { source, at, entity, partition, erase, signal, onProgress });
+        const report = await restoreBackup(engine, model, {
+          source,
+          at,
+          entity,
+          partition,
+          row,
+          erase,
+          signal,
+          onProgress,
+        });
         progress.stop();
         for (const line of describeRestore(report)) console.log(line);
         if (problemsOf(report).length > 0) process.exitCode = 1;

@@ -314,20 +314,13 @@ export function inPlaceRoutes(entity: Entity, operatorRole: string, main: Entity
         summary: `Put entities of ${entity.name} and their children back to what they were at an instant; requires a role that may write every row too`,
         input: () => Choice,
         output: () =>
-          listOf(
-            Chosen.omit({ version: true }).extend({
-              key,
-              outcome: z.enum(['restored', 'changed', 'failed']),
-              problem: Problem.optional(),
-              lost,
-            }),
-          ),
+          listOf(z.object({ outcome: z.enum(['restored', 'changed', 'failed']), problem: Problem.optional(), lost })),
         run: ({ engine }, { at, items }: z.infer<typeof Choice>) => restoreInPlace(engine, selectionOf(at), items),
       },
       {
         method: 'POST',
         path: `operations/restore/${name}`,
-        success: { status: 200, description: 'What became of each entity; one that has changed since stays' },
+        success: { status: 200, description: 'What became of each, in their order; what has changed since stays' },
         async read(context) {
           const given = parse(Choice, await context.json());
           requirePast(context.engine.now(), given.at);
@@ -345,10 +338,7 @@ export function inPlaceRoutes(entity: Entity, operatorRole: string, main: Entity
         present: (items, { root, log }) => ({
           status: 200,
           body: {
-            items: items.map(({ entity: kind, address, key: of, lost: fields, error }) => ({
-              entity: kind.name,
-              ...address,
-              key: of,
+            items: items.map(({ lost: fields, error }) => ({
               outcome: !error ? 'restored' : hasCode(error, 'etag-mismatch', 'duplicate-key') ? 'changed' : 'failed',
               ...(error ? { problem: reportProblem(error, root, log) } : {}),
               ...(fields.length > 0 ? { lost: fields } : {}),

@@ -65,9 +65,10 @@ export interface Chosen extends Address {
   readonly version?: string | undefined;
 }
 
-export interface Restored extends Omit<Difference, 'version' | 'change'> {
+export interface Restored {
   /** Why the entity is not as it was: an ETag mismatch if it has changed since the comparison. */
   readonly error: RowkeyError | undefined;
+  readonly lost: readonly string[];
 }
 
 const CONCURRENCY = 8;
@@ -150,13 +151,16 @@ export const compareWithPast = inPattern(
 /** A row as it is stored, or was. */
 type Typed = Pick<Row, 'partition' | 'row' | 'properties'>;
 
-/** Throws `wrong-operation` for an entity of which the backup does not know every state. */
-function requireTold({ name, isWrittenByClients, series }: Entity): void {
-  if (!isWrittenByClients && !series) return;
-  const why = series ? 'is a series' : 'is written by clients, of which the backup has only snapshots';
-  throw new RowkeyError('wrong-operation', `${name} ${why}: it cannot be restored in place.`, {
-    accepted: 'a restore to another place',
-  });
+/** Throws `wrong-operation` for an entity that clients write: the backup does not know all that they have written. */
+function requireTold({ name, isWrittenByClients }: Entity): void {
+  if (!isWrittenByClients) return;
+  throw new RowkeyError(
+    'wrong-operation',
+    `Clients write ${name}, and a backup has what they wrote in snapshots only.`,
+    {
+      accepted: 'a restore to another place',
+    },
+  );
 }
 
 type Opened = ReturnType<typeof openState>;
@@ -270,24 +274,27 @@ function versionOf(kind: Entity, now: Former, change: Difference['change']): str
   return hash('sha256', jsonText(stateOf(kind, now, [])), 'base64url');
 }
 
-/** Restores what a comparison has found, parents first, and returns what became of each. */
+/** Restores what a comparison has found, parents first. Returns what became of each, in their order. */
 export const restoreInPlace = inPattern(
   'backup',
   async (present: Engine, { kinds, archived, at }: Selection, chosen: readonly Chosen[]): Promise<Restored[]> => {
     for (const kind of kinds) requireTold(kind);
-    const done: Restored[] = [];
+    const done = new Map<Chosen, Restored>();
     for (const [table, some] of Map.groupBy(chosen, (one) => one.table)) {
       const { manifest, read } = await readStates(present, at, { table });
       requireVersions(kinds, manifest);
       const past = await openStates(present, at, await Array.fromAsync(read({ table, entities: rowsOf(some) })));
       for (const [index, kind] of kinds.entries()) {
         const own = some.filter(({ entity }) => entity === kind.name);
-        done.push(...(await restoreKind({ past, present }, { kind, archived: archived?.[index], at }, own)));
+        const target = { kind, archived: archived?.[index], at };
+        for (const [one, outcome] of await restoreKind({ past, present }, target, own)) done.set(one, outcome);
       }
     }
-    return done;
+    return chosen.flatMap((one) => done.get(one) ?? []);
   },
 );
+
+type Outcome = readonly [Chosen, Restored];
 
 interface Target {
   readonly kind: Entity;
@@ -299,39 +306,36 @@ async function restoreKind(
   sides: Sides,
   { kind, archived, at }: Target,
   chosen: readonly Chosen[],
-): Promise<Restored[]> {
-  const done: Restored[] = [];
-  const end = ({ address, key, lost }: Pick<Restored, 'address' | 'key' | 'lost'>, error?: RowkeyError) => {
-    done.push({ entity: kind, address, key, lost, error });
-  };
+): Promise<Outcome[]> {
+  const done: Outcome[] = [];
   const { present } = sides;
   const found = await pMap(
     chosen,
-    async ({ version, entity: _, ...address }) => {
-      const each = await findDifference(sides, kind, address);
+    async (one) => {
+      const each = await findDifference(sides, kind, one);
       // Another request has done it, or the delete of the parent.
-      if (!each) end({ address, key: {}, lost: [] });
-      else if (each.difference.version !== version) end(each.difference, changedSince(kind));
+      if (!each) done.push([one, { error: undefined, lost: [] }]);
+      else if (each.difference.version !== one.version) done.push([one, { error: changedSince(kind), lost: [] }]);
       else if (archived && each.now && !each.was && (await isOnlyHere(present, { archived, at }, each.now)))
-        end(each.difference, notBack(archived));
-      else return each;
+        done.push([one, { error: notBack(archived), lost: [] }]);
+      else return { one, ...each };
       return undefined;
     },
     { concurrency: CONCURRENCY },
   );
   for (let left = found.flatMap((each) => each ?? []); left.length > 0; ) {
-    const written = await writeAll(present, kind, left);
+    const errors = await writeAll(present, kind, left);
     // One of the others may have let go of the value.
-    const taken = written.filter(({ error }) => hasCode(error, 'duplicate-value'));
+    const taken = left.filter((_, index) => hasCode(errors[index], 'duplicate-value'));
     const isStuck = taken.length === left.length;
-    for (const { each, error } of written)
-      if (isStuck || !hasCode(error, 'duplicate-value')) {
-        const lost = error ? [] : await restoreFiles(sides, kind, each);
-        const { difference } = each;
-        if (lost === 'changed') end(difference, changedSince(kind));
-        else end({ ...difference, lost: [...difference.lost, ...lost] }, error);
-      }
-    left = isStuck ? [] : taken.map(({ each }) => each);
+    for (const [index, each] of left.entries()) {
+      const error = errors[index];
+      if (!isStuck && taken.includes(each)) continue;
+      const files = error ? [] : await restoreFiles(sides, kind, each);
+      if (files === 'changed') done.push([each.one, { error: changedSince(kind), lost: [] }]);
+      else done.push([each.one, { error, lost: [...each.difference.lost, ...files] }]);
+    }
+    left = isStuck ? [] : taken;
   }
   return done;
 }
@@ -369,10 +373,9 @@ async function writeAll(present: Engine, kind: Entity, found: readonly Found[]) 
     return now ? { put, ifMatch: now.live.etag } : { put, ifNoneMatch: '*' };
   });
   const outcomes = await batchOnce(present, kind, actions, undefined);
-  return found.map((each, index) => {
-    const outcome = outcomes[index];
-    const isGone = !each.was && hasCode(outcome, 'not-found');
-    return { each, error: outcome instanceof RowkeyError && !isGone ? outcome : undefined };
+  return outcomes.map((outcome, index) => {
+    const isGone = !found[index]?.was && hasCode(outcome, 'not-found');
+    return outcome instanceof RowkeyError && !isGone ? outcome : undefined;
   });
 }
 

@@ -18,7 +18,15 @@ import { buildDerived, checkRestored } from './build-derived.ts';
 import { type Erased, type ErasedAgain, eraseAgain } from './erase-again.ts';
 import type { Manifest } from './format.ts';
 import { tablesInBackup } from './journal.ts';
-import { isTableOf, type RowSource, readState, requireVersions, snapshotFor, type WantedRows } from './read-backup.ts';
+import {
+  isTableOf,
+  type RowSource,
+  readState,
+  requireVersions,
+  rowsOf,
+  snapshotFor,
+  type WantedRows,
+} from './read-backup.ts';
 import { noteBlobs, type RestoredBlobs, restoreBlobs } from './restore-blobs.ts';
 import { type RestoredTable, restoreRows } from './restore-rows.ts';
 import { type Settled, settleRestored } from './settle-restored.ts';
@@ -38,9 +46,10 @@ export interface RestoreOptions {
   readonly source: RowSource;
   /** An instant with seven digits, as storage has it. */
   readonly at: string;
-  /** Only this entity, with its archive and its periods; with `partition`, only this partition of their tables. */
+  /** Only this entity, with its archive and its periods; with `partition`, only this partition of their tables; with `row`, one entity and its children. */
   readonly entity?: string | undefined;
   readonly partition?: string | undefined;
+  readonly row?: string | undefined;
   /** Erases all that the app has stored about a person. */
   readonly erase: (engine: Engine, subject: string) => Promise<Erased>;
   readonly signal?: AbortSignal | undefined;
@@ -104,7 +113,7 @@ export const restoreBackup = inPattern(
     const manifest = await snapshotFor(source, at);
     requireVersions(only ? [only] : entities, manifest);
     await provision(storage, resourcesOf(entities, engine.now(), model));
-    const wanted = JSON.stringify({ entity: options.entity, partition: options.partition });
+    const wanted = JSON.stringify({ entity: options.entity, partition: options.partition, row: options.row });
     const begun = await begin(engine, { At: at, Wanted: wanted, Phase: 'copying' }, { entities, manifest });
     const none = { tables: undefined, blobs: undefined, undeclared: [], blocked: 0 };
     const copied = begun.Phase === 'copying' ? await copy(engine, options, { entities, only }) : none;
@@ -135,7 +144,9 @@ export const restoreBackup = inPattern(
 const NOTHING: Settled = { tombstones: 0, finished: 0, undone: 0, rekeyed: 0, left: [] };
 const NOBODY: ErasedAgain = { subjects: 0, deleted: 0, changed: 0, failed: [], isLogRead: true };
 
-function findEntity({ list }: LinkedModel, { entity: name, partition }: RestoreOptions): Entity | undefined {
+function findEntity({ list }: LinkedModel, { entity: name, partition, row }: RestoreOptions): Entity | undefined {
+  if (row !== undefined && partition === undefined)
+    throw new RowkeyError('invalid-input', 'A row needs its partition.', { field: 'row' });
   if (name === undefined && partition !== undefined)
     throw new RowkeyError('invalid-input', 'A partition needs its entity.', { field: 'partition' });
   const found = list.find((entity) => entity.name === name);
@@ -202,10 +213,11 @@ async function copy(
   { entities, only }: { readonly entities: readonly Entity[]; readonly only: Entity | undefined },
 ): Promise<Copied> {
   const { storage } = engine;
-  const { source, at, partition, signal, onProgress } = options;
+  const { source, at, partition, row, signal, onProgress } = options;
+  const one = partition === undefined || row === undefined ? undefined : rowsOf([{ partition, row }], only);
   const blocked = only ? 0 : await blockAgain(engine, options);
   const names = new Set<string>();
-  const { rows } = await readState(source, at, { ...wantedOf(entities, only), partition });
+  const { rows } = await readState(source, at, { ...wantedOf(entities, only), partition, entities: one });
   const onRows = (name: string, count: number) => onProgress?.({ doing: 'copying', name, rows: count });
   const tables = await restoreRows(storage, noteBlobs(rows, names), { signal, onRows });
   const blobs = await restoreBlobs(storage, { backup: source.backup, names, isWhole: !only, signal });
