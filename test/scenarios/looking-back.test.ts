@@ -284,6 +284,125 @@ describe('an undelete', () => {
   });
 });
 
+describe('a restore in place', () => {
+  const list = '/api/operations/differences/employees';
+  const apply = '/api/operations/restore/employees';
+
+  test('lists what differs, restores it, and keeps what has changed since', { tags: ['slow'] }, async () => {
+    const all = [1, 2, 3].map((number) => employee('Place', number));
+    await create(...all);
+    const review = { department: 'Place', employeeId: '000002', year: '2025', rating: 3 };
+    await hr('POST', '/api/reviews', { body: review });
+    const at = await pause();
+    await hr('PATCH', path('Place', 1), { body: { grade: 9 } });
+    await hr('DELETE', path('Place', 2));
+    await hr('PATCH', path('Place', 3), { body: { email: 'e2@place.example' } });
+    await create(employee('Place', 4));
+    const body = { at, partition: 'Place' };
+    const { items, pages } = await itemsOf(operator, `${list}?top=2`, { method: 'POST', body });
+    expect(pages).toBeGreaterThan(1);
+    expect(items.map(({ entity, key, change }) => [entity, key.employeeId, change])).toEqual([
+      ['employees', '000001', 'replace'],
+      ['employees', '000002', 'create'],
+      ['reviews', '000002', 'create'],
+      ['employees', '000003', 'replace'],
+      ['employees', '000004', 'delete'],
+    ]);
+    const one = { ...body, row: 'empid_000002' };
+    expect((await itemsOf(operator, list, { method: 'POST', body: one })).items.map(({ row }) => row)).toEqual([
+      'empid_000002',
+      'empid_000002_2025',
+    ]);
+    await hr('PATCH', path('Place', 1), { body: { grade: 10 } });
+    const chosen = items.map(({ key: _, change: __, ...item }) => item);
+    const reply = await operator('POST', apply, { body: { at, items: chosen } });
+    // The second one needs the address that the third one lets go of.
+    expect(reply.body.items).toMatchObject([
+      { outcome: 'changed', problem: { code: 'etag-mismatch' } },
+      { outcome: 'restored' },
+      { outcome: 'restored' },
+      { outcome: 'restored' },
+      { outcome: 'restored' },
+    ]);
+    expect((await itemsOf(hr, '/api/employees/Place')).items).toEqual([{ ...all[0], grade: 10 }, all[1], all[2]]);
+    expect((await hr('GET', '/api/reviews/Place/000002/2025')).body).toEqual(review);
+    expect((await hr('GET', '/api/employees/by/email/e2@place.example')).body.employeeId).toBe('000002');
+    const again = await operator('POST', apply, { body: { at, items: chosen.slice(1) } });
+    expect(countOutcomes(again.body.items)).toEqual({ restored: 4 });
+  });
+
+  test('is for operators who may write every row, and of the past', async () => {
+    const at = await pause();
+    const item = { entity: 'employees', table: 'employees', partition: 'x', row: 'y' };
+    const status = async (client: Client, one: string, body: object) => (await client('POST', one, { body })).status;
+    for (const [one, body] of [
+      [list, { at }],
+      [apply, { at, items: [item] }],
+    ] as const) {
+      expect(await status(hr, one, body)).toBe(403);
+      expect(await status(product.as('operator'), one, body)).toBe(403);
+      expect(await status(operator, one, body)).toBe(200);
+      expect(await status(operator, one, { ...body, at: '2999-01-01T00:00:00Z' })).toBe(400);
+      expect(await status(operator, one, { ...body, until: at })).toBe(400);
+    }
+    expect(await status(operator, list, { at, row: 'y' })).toBe(400);
+    expect(await status(operator, list, { at: '2020-01-01T00:00:00Z' })).toBe(404);
+    expect(await status(operator, apply, { at, items: [{ ...item, table: 'notes' }] })).toBe(400);
+    expect(await status(operator, apply, { at, items: [{ ...item, entity: 'notes' }] })).toBe(400);
+    expect(await status(operator, '/api/operations/differences/reviews', { at })).toBe(404);
+  });
+
+  test('by the command shows what differs, and changes it only when that is confirmed', {
+    tags: ['slow'],
+  }, async () => {
+    await create(employee('Confirm', 1), employee('Confirm', 2));
+    const at = await pause();
+    await hr('DELETE', path('Confirm', 1));
+    await hr('PATCH', path('Confirm', 2), { body: { grade: 9 } });
+    await create(employee('Confirm', 3));
+    const before = (await itemsOf(hr, '/api/employees/Confirm')).items;
+    const restore = (...more: string[]) =>
+      product.run('restore', '--in-place', '--at', at, '--entity', 'employees', ...more);
+    const shown = [
+      'employees: 1 to create, 1 to replace, 1 to delete',
+      '  create employees Confirm/000001',
+      '  replace employees Confirm/000002',
+      '  delete employees Confirm/000003',
+      '',
+    ].join('\n');
+    expect(await restore('--partition', 'Confirm', '--dry-run')).toEqual({ code: 0, said: shown });
+    const unconfirmed = await restore('--partition', 'Confirm');
+    expect(unconfirmed).toEqual({ code: 0, said: `${shown}Nothing is changed without --yes.\n` });
+    expect((await itemsOf(hr, '/api/employees/Confirm')).items).toEqual(before);
+    const one = await restore('--partition', 'Confirm', '--row', 'empid_000003', '--yes');
+    expect(one.said).toMatch(/0 to create, 0 to replace, 1 to delete\n.*\n1 restored, 0 have changed/);
+    const done = await restore('--partition', 'Confirm', '--yes');
+    expect(done).toEqual({
+      code: 0,
+      said: expect.stringMatching(/\n2 restored, 0 have changed since and stay as they are, 0 failed\.\n$/),
+    });
+    expect((await itemsOf(hr, '/api/employees/Confirm')).items).toEqual([
+      employee('Confirm', 1),
+      employee('Confirm', 2),
+    ]);
+    expect((await restore('--partition', 'Confirm', '--yes')).said).toMatch(/^Everything is as it was at /);
+    const future = await product.run('restore', '--in-place', '--at', at, '--to', 'other');
+    expect(future).toMatchObject({ code: 1, said: expect.stringContaining('Name a place with --to') });
+  });
+
+  test('by the command is of the whole app without an entity', { tags: ['slow'] }, async () => {
+    const at = await pause();
+    await hr('PUT', '/api/notes/whole/1', { body: { pad: 'whole', noteId: '1', text: 'x' } });
+    await create(employee('Whole', 1));
+    const done = await product.run('restore', '--in-place', '--at', at, '--yes');
+    expect(done.said).toMatch(
+      /employees: 0 to create, 0 to replace, 1 to delete\nnotes: 0 to create, 0 to replace, 1 to delete\n/,
+    );
+    expect((await hr('GET', '/api/notes/whole/1')).status).toBe(404);
+    expect((await hr('GET', path('Whole', 1))).status).toBe(404);
+  });
+});
+
 describe('a history', () => {
   test('lists the versions of an entity, page by page', { tags: ['slow'] }, async () => {
     const from = await pause();

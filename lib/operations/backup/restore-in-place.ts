@@ -117,10 +117,10 @@ export const compareWithPast = inPattern(
     const { read } = table === entity.table ? first : await readStates(present, at, { table, partition });
     const states = read({ table, partition, entities, after: place });
     const { was, end } = await readUntil(states, { end: now.more ? now.rows.at(-1) : undefined, isOwn, top });
-    const pairs = new Map<string, { now?: Row; was?: RowState }>();
+    const pairs = new Map<string, Pair>();
     const pairOf = (at: Typed) => {
       const name = JSON.stringify([at.partition, at.row]);
-      const pair = pairs.get(name) ?? {};
+      const pair = pairs.get(name) ?? { table, partition: at.partition, row: at.row };
       pairs.set(name, pair);
       return pair;
     };
@@ -131,12 +131,11 @@ export const compareWithPast = inPattern(
     const differing = [...pairs.values()].filter(({ now, was }) => !now || timeOf(now.etag) !== was?.time);
     const past = await openStates(present, at, was);
     const found = await pMap(
-      differing,
-      async (pair) => {
-        const types = [pair.was, pair.now].map((side) => side?.properties.EntityType);
-        const { partition: of = '', row: at = '' } = pair.was ?? pair.now ?? {};
+      differing.sort(compareKeys),
+      ({ now: stored, was: former, ...address }) => {
+        const types = [former, stored].map((side) => side?.properties.EntityType);
         const own = kinds.filter(({ name }) => types.includes(name));
-        return pMap(own, (kind) => findDifference({ past, present }, kind, { table, partition: of, row: at }));
+        return pMap(own, (kind) => findDifference({ past, present }, kind, address));
       },
       { concurrency: CONCURRENCY },
     );
@@ -148,7 +147,13 @@ export const compareWithPast = inPattern(
   },
 );
 
-/** A row as it is stored, or was. */
+/** A row as it is stored, and as it was. */
+interface Pair extends Address {
+  now?: Row;
+  was?: RowState;
+}
+
+/** A row of either side. */
 type Typed = Pick<Row, 'partition' | 'row' | 'properties'>;
 
 /** Throws `wrong-operation` for an entity that clients write: the backup does not know all that they have written. */
