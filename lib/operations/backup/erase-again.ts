@@ -1,5 +1,8 @@
 import { RowkeyError } from '../../base/errors.ts';
 import { MINUTE_MS } from '../../base/time.ts';
+import type { Values } from '../../base/values.ts';
+import type { Entity } from '../../define/declaration/entity.ts';
+import { fieldsOfUser } from '../../define/places/user-rows.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { ChangeRecord } from '../../engine/note-change.ts';
 import type { Position } from '../../engine/read/continuation.ts';
@@ -81,15 +84,36 @@ async function readLog(
 ): Promise<boolean> {
   if (!storage) return false;
   try {
-    for (let after: Position | undefined; ; ) {
-      const to = engine.now() + HOUR;
-      const { items, next } = await readChanges({ ...engine, storage }, { from: since, to, limit: PAGE_SIZE, after });
-      items.forEach(note);
-      if (!next) return true;
-      after = next;
-    }
+    await readChangesSince({ ...engine, storage }, since, note);
+    return true;
   } catch (error) {
     if (error instanceof RowkeyError || isStorageError(error)) return false;
     throw error;
   }
+}
+
+async function readChangesSince(engine: Engine, since: number, note: (change: ChangeRecord) => void): Promise<void> {
+  let after: Position | undefined;
+  do {
+    const to = engine.now() + HOUR;
+    const { items, next } = await readChanges(engine, { from: since, to, limit: PAGE_SIZE, after });
+    items.forEach(note);
+    after = next;
+  } while (after);
+}
+
+/** Tells of values that were stored at an instant whether they are of a person who was erased since, as the log of the app has it. */
+export async function openErased(
+  engine: Engine,
+  kinds: readonly Entity[],
+  at: string,
+): Promise<(kind: Entity, values: Values) => boolean> {
+  const fieldsOf = (kind: Entity) =>
+    fieldsOfUser(kind).flatMap(([field, erasing]) => (erasing === 'keep' ? [] : [field]));
+  const erased = new Set<unknown>();
+  if (kinds.some((kind) => fieldsOf(kind).length > 0))
+    await readChangesSince(engine, Date.parse(at) - RECORDED_BEFORE_MS, ({ operation, subject }) => {
+      if (operation === 'erase' && subject !== undefined) erased.add(subject);
+    });
+  return (kind, values) => fieldsOf(kind).some((field) => erased.has(values[field]));
 }

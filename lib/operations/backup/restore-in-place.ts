@@ -24,6 +24,7 @@ import { type Address, type Row, readRange, scanTable } from '../../storage/rows
 import { compareKeys } from '../../storage/scan-accounts.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { inPattern } from '../../telemetry/span.ts';
+import { openErased } from './erase-again.ts';
 import { sourceOf } from './history.ts';
 import { openRows } from './past.ts';
 import { isTableOf, openState, type RowState, requireVersions, rowsOf, type WantedRows } from './read-backup.ts';
@@ -130,12 +131,13 @@ export const compareWithPast = inPattern(
     for (const found of was) if (isIn(found)) pairOf(found).was = { ...found, table };
     const differing = [...pairs.values()].filter(({ now, was }) => !now || timeOf(now.etag) !== was?.time);
     const past = await openStates(present, at, was);
+    const isErased = await openErased(present, kinds, at);
     const found = await pMap(
       differing.sort(compareKeys),
       ({ now: stored, was: former, ...address }) => {
         const types = [former, stored].map((side) => side?.properties.EntityType);
         const own = kinds.filter(({ name }) => types.includes(name));
-        return pMap(own, (kind) => findDifference({ past, present }, kind, address));
+        return pMap(own, (kind) => findDifference({ past, present, isErased }, kind, address));
       },
       { concurrency: CONCURRENCY },
     );
@@ -222,6 +224,8 @@ async function readUntil(
 interface Sides {
   readonly past: Engine;
   readonly present: Engine;
+  /** True for values of a person who was erased since. */
+  readonly isErased: (kind: Entity, values: Values) => boolean;
 }
 
 interface Found {
@@ -230,7 +234,11 @@ interface Found {
   readonly difference: Difference;
 }
 
-async function findDifference({ past, present }: Sides, kind: Entity, address: Address): Promise<Found | undefined> {
+async function findDifference(
+  { past, present, isErased }: Sides,
+  kind: Entity,
+  address: Address,
+): Promise<Found | undefined> {
   const [was, now] = await Promise.all(
     [past, present].map(async (engine) => {
       const former = await readFormer(engine, kind, address);
@@ -238,7 +246,7 @@ async function findDifference({ past, present }: Sides, kind: Entity, address: A
     }),
   );
   const known = was ?? now;
-  if (!known) return undefined;
+  if (!known || (was && isErased(kind, was.live.values))) return undefined;
   requireKey(kind, known);
   const lost = was?.lost ?? [];
   if (was && now && isSame(stateOf(kind, was, lost), stateOf(kind, now, lost))) return undefined;
@@ -285,6 +293,7 @@ export const restoreInPlace = inPattern(
   async (present: Engine, { kinds, archived, at }: Selection, chosen: readonly Chosen[]): Promise<Restored[]> => {
     for (const kind of kinds) requireTold(kind);
     const done = new Map<Chosen, Restored>();
+    const isErased = await openErased(present, kinds, at);
     for (const [table, some] of Map.groupBy(chosen, (one) => one.table)) {
       const { manifest, read } = await readStates(present, at, { table });
       requireVersions(kinds, manifest);
@@ -292,7 +301,8 @@ export const restoreInPlace = inPattern(
       for (const [index, kind] of kinds.entries()) {
         const own = some.filter(({ entity }) => entity === kind.name);
         const target = { kind, archived: archived?.[index], at };
-        for (const [one, outcome] of await restoreKind({ past, present }, target, own)) done.set(one, outcome);
+        for (const [one, outcome] of await restoreKind({ past, present, isErased }, target, own))
+          done.set(one, outcome);
       }
     }
     return chosen.flatMap((one) => done.get(one) ?? []);

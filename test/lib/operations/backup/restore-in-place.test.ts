@@ -46,6 +46,19 @@ const declaredPets = defineEntity('pets', {
   childOf: declaredPeople,
   access,
 });
+const declaredNotes = defineEntity('notes', {
+  schema: z.object({
+    ownerId: z.string(),
+    noteId: z.string(),
+    text: z.string(),
+    until: z.iso.datetime().optional(),
+  }),
+  table: 'notes',
+  key: { partition: '{ownerId}', row: '{noteId}' },
+  expiry: { at: 'until' },
+  ofUser: { ownerId: 'delete' },
+  access,
+});
 /** Has the number of people in its partition. */
 const declaredTeams = defineEntity('teams', {
   schema: z.object({ team: z.string(), motto: z.string().optional(), size: z.int32().optional() }),
@@ -57,9 +70,9 @@ const declaredTeams = defineEntity('teams', {
 const model = defineModel({
   roles: ['clerk', 'operator'],
   operatorRole: 'operator',
-  entities: [declaredTeams, declaredPeople, declaredPets],
+  entities: [declaredTeams, declaredPeople, declaredPets, declaredNotes],
 });
-const [teams, people, pets] = model.list as [Entity, Entity, Entity];
+const [teams, people, pets, notes] = model.list as [Entity, Entity, Entity, Entity];
 const archive = people.archive as Entity;
 type Entity = (typeof model.list)[number];
 type Values = Readonly<Record<string, unknown>>;
@@ -421,6 +434,27 @@ describe('a restore in place', () => {
     expect((await restore(app, at)).failed).toEqual({});
     expect((await everything(app))['people a id_001']).toEqual({ ...person('001'), story });
     expect(await compare(app, at)).toEqual([]);
+  });
+
+  test('leaves the entities of a person who was erased since, and what has expired', async () => {
+    const { engine, ...app } = await open();
+    const own = { ownerId: 'ann', noteId: '1', text: 'secret' };
+    const others = [
+      { ownerId: 'ben', noteId: '2', text: 'x' },
+      { ownerId: 'ben', noteId: '3', text: 'x', until: new Date(app.now() + 3_600_000).toISOString() },
+    ];
+    for (const one of [own, ...others]) await engineWrite.createEntity(engine, notes, one);
+    await app.snapshot();
+    const at = app.cut();
+    const { append } = operationsCheck.createAuditLog(engine);
+    const written = { by: 'ann', requestId: 'r', id: 'i', table: 'system', partition: '', fields: [] };
+    await append([
+      { ...written, at: new Date(app.now()).toISOString(), operation: 'erase', entity: 'users', subject: 'ann' },
+    ]);
+    for (const one of [own, ...others]) await engineWrite.deleteEntity(engine, notes, one);
+    app.advance(7_200_000);
+    const { differences } = await restore({ engine, ...app }, at, { only: [notes] });
+    expect(differences).toEqual(['create notes ben 2']);
   });
 
   test('rejects an entity of a newer version', async () => {
