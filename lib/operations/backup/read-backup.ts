@@ -144,23 +144,42 @@ export const isTableOf = ({ table: own, period }: Pick<Entity, 'table' | 'period
 
 /** The lines of the journal with times from one instant to another, both inclusive. Each once, in the order of their hours. */
 export async function* readJournal(
-  source: RowSource,
+  { backup, storage }: RowSource,
   { from, to }: { readonly from: string; readonly to: string },
 ): AsyncGenerator<JournalLine> {
-  for (const hour of hoursBetween(from, to)) {
-    const seen = new Set<string>();
-    for (const account of [source.backup, ...(source.storage ? accountsOf(source.storage) : [])]) {
-      const blobs = { container: BACKUP_CONTAINER, prefix: `${JOURNAL}/${hour}/` };
-      const names = await unlessAway(ofAccount(account, listBlobs(account, blobs)));
-      for (const name of names.result ?? [])
-        for await (const text of readLines(account, { container: BACKUP_CONTAINER, name })) {
-          const line = JournalLine.parse(JSON.parse(text));
-          if (line.time < from || line.time > to || seen.has(line.id)) continue;
-          seen.add(line.id);
-          yield line;
-        }
+  const accounts = storage ? accountsOf(storage) : [];
+  for (const [day, hours] of Map.groupBy(hoursBetween(from, to), (hour) => hour.slice(0, DAY_LENGTH))) {
+    // The accounts of the app first: lines that are brought from there meanwhile are found where they go.
+    const waiting = (await Promise.all(accounts.map((account) => listJournal(account, day)))).flat();
+    const stored = await listJournal(backup, day);
+    for (const hour of hours) {
+      const isOfHour = ({ name }: JournalBlob) => name.startsWith(`${JOURNAL}/${hour}/`);
+      const seen = new Set<string>();
+      const isNew = ({ id, time }: JournalLine) => time >= from && time <= to && !seen.has(id) && seen.add(id);
+      const own = waiting.filter(isOfHour);
+      for (const blob of own) for await (const line of readJournalBlob(blob)) if (isNew(line)) yield line;
+      const rest = own.length > 0 ? await listJournal(backup, hour) : stored.filter(isOfHour);
+      for (const blob of rest) for await (const line of readJournalBlob(blob)) if (isNew(line)) yield line;
     }
   }
+}
+
+const DAY_LENGTH = 'yyyy/MM/dd'.length;
+
+interface JournalBlob {
+  readonly account: Storage;
+  readonly name: string;
+}
+
+async function listJournal(account: Storage, folder: string): Promise<JournalBlob[]> {
+  const blobs = { container: BACKUP_CONTAINER, prefix: `${JOURNAL}/${folder}/` };
+  const { result: names = [] } = await unlessAway(ofAccount(account, listBlobs(account, blobs)));
+  return names.map((name) => ({ account, name }));
+}
+
+async function* readJournalBlob({ account, name }: JournalBlob): AsyncGenerator<JournalLine> {
+  for await (const text of readLines(account, { container: BACKUP_CONTAINER, name }))
+    yield JournalLine.parse(JSON.parse(text));
 }
 
 /** The rows of the app as they were at an instant, in the order of tables and keys. Throws `not-found` if the backup begins later. */

@@ -48,5 +48,8 @@ test('restores, says what is equal to the backup and what is left out, and chang
   const again = await restore('--at', at, '--to', 'other');
   expect(again[0]).toBe(`An earlier run has restored everything to ${at}. Nothing was changed.`);
   await expect(restore('--at', 'yesterday', '--to', 'other')).rejects.toThrow('An instant in UTC is needed');
+  for (const where of [[], ['--to', 'other', '--in-place']])
+    await expect(restore('--at', at, ...where)).rejects.toThrow('Where to?');
+  await expect(restore('--at', at, '--to', 'other', '--row', 'x')).rejects.toThrow('--row needs --partition');
   expect(process.exitCode).toBeUndefined();
 });

@@ -166,6 +166,26 @@ describe('lines of the journal that wait in an account of the app', () => {
     expect(await copies('journal/')).toHaveLength(3);
   });
 
+  test('are found when they are carried while the journal is read, with a listing of each account for a day', async () => {
+    const { storage, backup, engine, clock, memoryOf } = await openBackup();
+    await append(storage, 'backup', at('000001-app.ndjson'), line('1'));
+    clock.now = Date.now() + 3 * baseValues.HOUR_MS;
+    const memory = memoryOf('first');
+    let listings = 0;
+    memory.intercept = async (request, send) => {
+      if (request.url.includes('comp=list')) listings += 1;
+      else {
+        memory.intercept = undefined;
+        expect(await operationsBackup.carryLines(engine)).toEqual({ carried: 1, deleted: 1 });
+      }
+      return send();
+    };
+    const span = { from: '2026-11-29T00:00:00Z', to: '2026-11-29T23:00:00Z' };
+    const lines = await Array.fromAsync(operationsBackup.readJournal({ backup, storage }, span));
+    expect(lines.map(({ id }) => id)).toEqual(['1']);
+    expect(listings).toBe(1);
+  });
+
   test('stay where more are appended while they are carried', async () => {
     const { storage, engine, clock, memoryOf } = await openBackup();
     const name = at('000001-app.ndjson');

@@ -241,9 +241,11 @@ test('refuses a place where the app has rows, or the rows of another restore', a
   await expect(app.restore(await app.openTarget(), '2020-01-01T00:00:00.0000000Z')).rejects.toThrow('begins at');
 });
 
-test('restores one entity with its archive and its indexes, or one partition', { tags: ['slow'] }, async () => {
+test('restores one entity with its archive and its indexes, or one partition, or one row with its children', {
+  tags: ['slow'],
+}, async () => {
   const app = await openBackedUp(model);
-  await fill(app);
+  const { anna } = await fill(app);
   await app.snapshot();
   await app.copyBlobs();
   const at = app.cut();
@@ -259,6 +261,14 @@ test('restores one entity with its archive and its indexes, or one partition', {
   const restored = await dump(other.storage);
   expect(Object.keys(of('employees')).filter((key) => !(key in restored))).toEqual([]);
   expect(Object.keys(restored).filter((key) => key.startsWith('employeesbyemail'))).toHaveLength(3);
+  const single = await app.openTarget();
+  const row = `empid_${anna.employeeId}`;
+  await app.restore(single, at, { entity: 'employees', partition: 'Ops', row });
+  const rows = Object.keys(await dump(single.storage)).filter((key) => /^employees \S+ empid_/.test(key));
+  expect(rows).toEqual([`employees Ops ${row}`, `employees Ops ${row}_2026`]);
+  await expect(app.restore(await app.openTarget(), at, { entity: 'employees', row })).rejects.toMatchObject({
+    field: 'row',
+  });
   await expect(app.restore(await app.openTarget(), at, { entity: 'nothing' })).rejects.toThrow('"nothing" not found');
 });
 
