@@ -382,6 +382,28 @@ describe('a restore in place', () => {
     expect((await everything(app))['people a id_001']?.photo).toBe(other.toString('hex'));
   });
 
+  test('keeps a file that is replaced right before its own', async () => {
+    const app = await open();
+    const { engine, memory } = app;
+    await engineWrite.createEntity(engine, people, person('001'));
+    const photo = { entity: people, key: person('001'), field: 'photo' };
+    await featureFiles.putAttachment(engine, photo, PNG);
+    await app.snapshot();
+    const at = app.cut();
+    const [later, meanwhile] = [1, 2].map((byte) => Buffer.concat([PNG, Buffer.from([byte])])) as [Buffer, Buffer];
+    await featureFiles.putAttachment(engine, photo, later);
+    const between = async () => {
+      memory.intercept = async (request, send) => {
+        if (request.method !== 'PUT' || !request.url.includes('/faces/')) return send();
+        memory.intercept = undefined;
+        await featureFiles.putAttachment({ ...engine, storage: { ...engine.storage } }, photo, meanwhile);
+        return send();
+      };
+    };
+    expect((await restore(app, at, { between })).failed).toEqual({ 'people a id_001': 'etag-mismatch' });
+    expect((await everything(app))['people a id_001']?.photo).toBe(meanwhile.toString('hex'));
+  });
+
   test('of a partition or a row changes nothing beside it', async () => {
     const app = await open();
     const { engine } = app;
