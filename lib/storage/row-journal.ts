@@ -129,8 +129,9 @@ export async function journalRows(
     if (kind === 'merge') return { row, time, merge: properties };
     return kind === 'upsert-merge' ? { row, time, merge: properties, isUpsert: true } : { row, time, properties };
   });
-  // A transaction that only deletes has no time of its own, and counts from when it was sent.
-  const time = greatest([...rows.map((row) => row.time), written === '' ? sent : undefined]);
+  // A transaction that only deletes has no time of its own. It may have waited for long: the second of its response is nearer than its sending.
+  const dated = attempt && toTime(Date.parse(attempt.date ?? ''));
+  const time = greatest([...rows.map((row) => row.time), ...(written === '' ? [sent, dated] : [])]);
   await deferred(journal.append({ time, table, partition, rows }));
 }
 

@@ -61,6 +61,8 @@ export interface Cuts {
 
 /** A delete counts from the second of its response on. */
 const COUNTED_EARLY_MS = 1_000;
+/** A drop counts from its first request on. */
+const DROPPED_EARLY_MS = 30_000;
 /** A snapshot begins so long before its first request, but for the time by which the clocks of accounts differ. */
 const BEGUN_BEFORE_MS = 60_000 - 10_000;
 const FENCE = /^~(own|open)_!m/;
@@ -168,8 +170,10 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
             drops: drops.get(table) ?? [],
           });
           since.set(version, counts);
+          // A queue function that found the row absent knows only that it was so when it asked.
+          const isSeen = (noted.get(id) ?? []).some(({ time, lineTime }) => time === counts && lineTime === counts);
           if (counts === undefined) missing.add(version.executed);
-          else if (early(version.executed.time, COUNTED_EARLY_MS) > counts)
+          else if (version.kind !== 'drop' && !isSeen && early(version.executed.time, COUNTED_EARLY_MS) > counts)
             problems.push(
               `The backup counts ${version.executed.what} from ${counts} on, and it was at ${version.executed.time}.`,
             );
@@ -226,7 +230,7 @@ function countsFrom(
     readonly drops: readonly string[];
   },
 ): string | undefined {
-  if (kind === 'drop') return near.drops.filter((each) => early(executed.time, COUNTED_EARLY_MS) <= each).sort()[0];
+  if (kind === 'drop') return near.drops.filter((each) => early(executed.time, DROPPED_EARLY_MS) <= each).sort()[0];
   const lines = near.noted.filter((line) =>
     kind === 'delete'
       ? line.isDelete && line.time > near.before && line.time <= near.after

@@ -163,6 +163,28 @@ describe('the journal of a backup', () => {
     ]);
   });
 
+  test('counts a delete from the second of its response on, however long its request took', async () => {
+    const entries: Internal['JournalEntry'][] = [];
+    const journal: Internal['RowJournal'] = {
+      hasTable: () => true,
+      append: async (entry) => void entries.push(entry),
+      catchUp: async () => undefined,
+    };
+    const date = 'Sun, 29 Nov 2026 12:00:25 GMT';
+    const attempt = { account: 'http://first', sentAt: 0, receivedAt: 9_040, date, latestMs: Date.parse(date) };
+    const etag = `W/"datetime'2026-11-29T12%3A00%3A00.5Z'"`;
+    const actions = [{ kind: 'delete', row: 'a', etag }];
+    await storageJournal.journalRows(
+      journal,
+      { table: 'notes', partition: 'p', actions },
+      { etags: new Map(), attempt },
+    );
+    const [line] = entries;
+    // A cut from before has the row, which others could read until then.
+    expect(line?.time).toBe('2026-11-29T12:00:25.0000000Z');
+    expect(line).toMatchObject({ rows: [{ row: 'a', time: '2026-11-29T12:00:00.5000001Z' }] });
+  });
+
   test('dates a row that was absent before the read, also if a second begins until its response', async () => {
     const entries: unknown[] = [];
     const journal = {
