@@ -57,6 +57,11 @@ export interface Cuts {
   readonly cuts: number;
   /** Changes of rows without a line, of those whose tables a backup has. */
   readonly withoutLine: number;
+  /** The states that each row may have in the cut at a moment, by its table, partition and key. */
+  readonly statesAt: (
+    moment: string,
+    manifest: { readonly begunAt: string },
+  ) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
 /** A delete counts from the second of its response on. */
@@ -66,7 +71,7 @@ const DROPPED_EARLY_MS = 30_000;
 /** A snapshot begins so long before its first request, but for the time by which the clocks of accounts differ. */
 const BEGUN_BEFORE_MS = 60_000 - 10_000;
 const FENCE = /^~(own|open)_!m/;
-const ABSENT = 'absent';
+export const ABSENT = 'absent';
 
 export function createBackupOracle(hasTable: (table: string, partition?: string) => boolean) {
   const rows = new Map<string, RowHistory>();
@@ -192,23 +197,27 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
         else if (isLearnt && !process.isDead)
           problems.push(`The journal has no line of ${what}, at ${time} by ${process.name}, which lives.`);
       }
+      const statesAt: Cuts['statesAt'] = (at, manifest) =>
+        new Map([...rows].map(([id, { versions }]) => [id, allowedAt(versions, { at, manifest, since })]));
       for (const at of moments) {
         const { manifest, rows: found } = await operationsBackup.readState(source, at);
         const states = new Map<string, string>();
         for await (const { table, partition, row, properties } of found)
           states.set(JSON.stringify([table, partition, row]), formatProperties(properties));
-        for (const [id, { versions }] of rows) {
-          const allowed = allowedAt(versions, { at, manifest, since });
+        for (const [id, allowed] of statesAt(at, manifest)) {
           const state = states.get(id) ?? ABSENT;
           states.delete(id);
           if (allowed.has(state)) continue;
           problems.push(
-            `The cut at ${at} from the snapshot ${manifest.id}, ${manifest.begunAt} to ${manifest.finishedAt}, has of ${id} ${state} in place of ${[...allowed].join(' or ')}: ${versions.map((version) => `${version.kind} ${version.time}, line ${since.get(version) ?? 'none'}`).join('; ')}.`,
+            `The cut at ${at} from the snapshot ${manifest.id}, ${manifest.begunAt} to ${manifest.finishedAt}, has of ${id} ${state} in place of ${[...allowed].join(' or ')}: ${rows
+              .get(id)
+              ?.versions.map((version) => `${version.kind} ${version.time}, line ${since.get(version) ?? 'none'}`)
+              .join('; ')}.`,
           );
         }
         for (const [id, state] of states) problems.push(`The cut at ${at} has ${id}, which nobody wrote: ${state}.`);
       }
-      return { problems, cuts: moments.length, withoutLine: missing.size };
+      return { problems, cuts: moments.length, withoutLine: missing.size, statesAt };
     },
   };
 }
@@ -280,7 +289,7 @@ function apply(state: Properties | undefined, { kind, properties }: Version): Pr
 }
 
 /** Equal for equal values. A Double may be written in several ways. */
-function formatProperties(properties: Properties): string {
+export function formatProperties(properties: Properties): string {
   const entries = Object.entries(properties).map(([name, value]) => {
     const { type, value: text } = Object(value);
     if (type === undefined) return [name, value];

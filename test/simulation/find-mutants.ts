@@ -65,6 +65,7 @@ async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: 
     '--until-failure',
     '--shrink-minutes',
     '0',
+    ...(mutant.needsBackup ? ['--cuts', 'Infinity'] : []),
   ];
   const child = spawn(process.execPath, [...WORLD, 'test/simulation/simulate.ts', ...words], {
     env: { ...process.env, MUTANT: mutant.without },

@@ -4,6 +4,8 @@ import { RULES, type Rule } from '../model/rules.ts';
 export interface Mutant extends Pick<Rule, 'without' | 'file' | 'edits'> {
   /** Why no world can show a difference. */
   readonly unseen?: string;
+  /** True if only worlds with a backup can show a difference, in the moments that are restored. */
+  readonly needsBackup?: boolean;
 }
 
 /** Rules that the times of the product, unlike those of their tests, make redundant. */
@@ -127,7 +129,7 @@ export const MUTANTS: readonly Mutant[] = [
       ],
     ],
   },
-  ...BACKUP,
+  ...BACKUP.map((mutant) => ({ ...mutant, needsBackup: true })),
   ...RULES.map((rule) => {
     const unseen = UNSEEN[rule.without];
     return unseen === undefined ? rule : { ...rule, unseen };

@@ -49,6 +49,8 @@ interface BackupPlan {
   readonly clocksMs: readonly number[];
   /** How many moments are restored. */
   readonly cuts: number;
+  /** How many of them are restored to other places, each as a whole. */
+  readonly restores: number;
 }
 
 export const WRITES = 50;
@@ -97,6 +99,8 @@ const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
 const BACKED_UP = 0.35;
 const CUTS = 6;
+/** A restore takes about as many requests as a third of a world. */
+const CUTS_OF_RESTORE = 6;
 /** By how much the clock of an account may be ahead. A move ends its pause only when the clocks have passed each other. */
 const CLOCKS_MS = [0, 0, -1_500, 1_500];
 const SNAPSHOTS = 4;
@@ -138,7 +142,7 @@ function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
   return {
     ...plan,
     model: { ...plan.model, backup: { days: 35 } } as Model,
-    backup: { clocksMs, cuts },
+    backup: { clocksMs, cuts, restores: Math.ceil(cuts / CUTS_OF_RESTORE) },
     events: [...plan.events, ...more].sort((one, other) => one.at - other.at || one.nth - other.nth),
   };
 }

@@ -21,6 +21,15 @@ import { createHistory } from './history.ts';
 import { LIMITED } from './models.ts';
 import { workOnAccounts } from './operators.ts';
 import type { Plan } from './plan.ts';
+import {
+  compareRestored,
+  hasUnfinished,
+  openPlace,
+  planRestore,
+  problemsOf,
+  restoreTo,
+  situationsOf,
+} from './restores.ts';
 import { createRulesOracle } from './rules-oracle.ts';
 import { STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
@@ -84,6 +93,11 @@ const TRAP_WITHIN_MS = 15_000;
 const MOVE_WITHIN_MS = 130_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
+
+type Restorable = Pick<Cuts, 'statesAt'> & {
+  readonly moments: readonly string[];
+  readonly manifests: readonly { readonly begunAt: string; readonly finishedAt: string }[];
+};
 
 /** Operators move rows, and change none. */
 const isWriter = ({ name }: VirtualProcess) => name.startsWith('p');
@@ -174,31 +188,37 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   async function workOnBackup(
     name: string,
     diesAt: readonly number[],
-    work: (given: ReturnType<typeof openBackup>) => Promise<boolean>,
-  ): Promise<void> {
+    work: (given: ReturnType<typeof openBackup>, process: VirtualProcess) => Promise<boolean>,
+  ): Promise<string | undefined> {
+    let failure = 'nobody has ended it';
     for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
       const process = createProcess(`backup-${name}.${attempt}`);
       const nth = diesAt[attempt];
       const died = nth === undefined ? NEVER : network.killAt(process, nth).then(() => false);
       const chance = createChance(seed, name, attempt);
-      const done = runIn(process, chance, () => work(openBackup(process))).catch((error: unknown) => {
-        log(`${elapsed().toFixed(3)} ${process.name}: ${error}`);
+      const done = runIn(process, chance, () => work(openBackup(process), process)).catch((error: unknown) => {
+        failure = String(error);
+        log(`${elapsed().toFixed(3)} ${process.name}: ${failure}`);
         return false;
       });
-      if (await Promise.race([done, died])) return notice(`backup: ${name.replace(/\d+$/, '')}`);
+      if (await Promise.race([done, died])) {
+        notice(`backup: ${name.replace(/\d+$/, '')}`);
+        return undefined;
+      }
       notice(`backup: ${name.replace(/\d+$/, '')} is continued`);
       await wait(chance.between(10, 5_000));
     }
+    return failure;
   }
 
-  const takeSnapshot = (name: string, { diesAt, forMs }: { diesAt: readonly number[]; forMs: number }) =>
-    workOnBackup(name, diesAt, async ({ engine }) => {
+  const takeSnapshot = async (name: string, { diesAt, forMs }: { diesAt: readonly number[]; forMs: number }) =>
+    void (await workOnBackup(name, diesAt, async ({ engine }) => {
       const options = { days: 35, until: Date.now() + forMs, saveEveryMs: 0 };
       return (await operationsBackup.takeSnapshot(engine, model.list, options)).isComplete;
-    });
+    }));
 
   /** Restores some moments: any, and those at which something happened. */
-  async function restoreCuts(at: Storage, backup: Storage, most: number): Promise<Cuts | undefined> {
+  async function restoreCuts(at: Storage, backup: Storage, most: number) {
     const chance = createChance(seed, 'cuts');
     const manifests = await Array.fromAsync(operationsBackup.readManifests({ backup }));
     const first = manifests.at(-1)?.finishedAt;
@@ -218,7 +238,40 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       const moment = chance.pick(choices)();
       moments.push(moment < first ? first : moment);
     }
-    return backedUp.compare({ backup, storage: at }, moments, toTime(now + HOUR_MS));
+    const compared = await backedUp.compare({ backup, storage: at }, moments, toTime(now + HOUR_MS));
+    return { ...compared, moments, manifests };
+  }
+
+  /** Restores all rows of some moments, or those of an entity, to other places. */
+  async function restorePlaces({ moments, manifests, statesAt }: Restorable, times: number): Promise<string[]> {
+    const { engine: copier } = openBackup(undefined);
+    await operationsBackup.copyToBackup(copier, model.list, { days: 35 });
+    const problems: string[] = [];
+    const statesOf = (at: string) =>
+      statesAt(at, manifests.find(({ finishedAt }) => finishedAt <= at) ?? { begunAt: at });
+    // Moments in the middle of an operation are rare.
+    const unfinished = moments.filter((at) => hasUnfinished(statesOf(at)));
+    for (let nth = 1; nth <= times; nth += 1) {
+      const chance = createChance(seed, 'restore', nth);
+      const at = chance.pick(unfinished.length > 0 && chance.isTrue(0.5) ? unfinished : moments);
+      const states = statesOf(at);
+      const planned = planRestore(model, at, states, chance);
+      const name = `restore${nth}`;
+      const place = { model, keys: storageKeys.createLocalKeyRing(keyFile), name, place: planned.place };
+      const said: string[] = [];
+      const failure = await workOnBackup(name, planned.diesAt, async ({ storage, backup }, process) => {
+        const target = openPlace(network, place, process);
+        const report = await restoreTo(target, model, planned, { backup, storage });
+        said.push(...problemsOf(report));
+        for (const what of situationsOf(report, planned)) notice(what);
+        return true;
+      });
+      if (failure !== undefined) said.push(failure);
+      else
+        said.push(...(await compareRestored(openPlace(network, place, undefined), model, { plan: planned, states })));
+      problems.push(...said.map((text) => `A restore, ${JSON.stringify(planned)}: ${text}`));
+    }
+    return problems;
   }
 
   async function start(index: number): Promise<void> {
@@ -394,10 +447,11 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       case 'snapshot':
         return takeSnapshot(`snapshot${nth}`, event);
       case 'carry':
-        return workOnBackup(`carry${nth}`, event.diesAt, async ({ engine }) => {
+        await workOnBackup(`carry${nth}`, event.diesAt, async ({ engine }) => {
           if ((await operationsBackup.carryLines(engine)).carried > 0) notice('backup: lines that wait');
           return true;
         });
+        return;
       case 'grow': {
         notice('account added');
         known = plan.accounts;
@@ -595,9 +649,11 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     const changes = { from: now - elapsed() - HOUR_MS, to: now + HOUR_MS, limit: Number.MAX_SAFE_INTEGER };
     const { items } = await operationsCheck.readChanges(engine, changes);
     problems.push(...unexplained, ...miscounted, ...violations, ...audit.check(items));
+    let restorable: Restorable | undefined;
     if (plan.backup) {
       const { storage, backup } = openBackup(undefined);
       const restored = await restoreCuts(storage, backup, plan.backup.cuts);
+      restorable = restored;
       if (restored) cuts = restored;
       for (let nth = 0; nth < cuts.withoutLine; nth += 1) notice('backup: change without a line');
       problems.push(...(restored?.problems ?? []));
@@ -605,6 +661,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
     if (problems.length === 0 && plan.isInjured) problems.push(...(await injure(reader)));
+    if (problems.length === 0 && plan.backup && restorable)
+      problems.push(...(await restorePlaces(restorable, plan.backup.restores)));
     return hasLeftCopies || situations.has(OPENED_AGAIN)
       ? problems.filter((problem) => !/ has a row of /.test(problem))
       : problems;

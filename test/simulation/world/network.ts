@@ -107,6 +107,8 @@ export interface Network {
   accountsFor(process: VirtualProcess): Account[];
   /** The options of the account of the backup, for a process or for the world itself. */
   backupFor(process: VirtualProcess | undefined): Account | undefined;
+  /** The options of an account that is not of the app, and begins empty. */
+  furtherFor(process: VirtualProcess | undefined, name: string): Account;
   /** A process dies at one of its next requests. Resolves then. */
   killAt(process: VirtualProcess, nth: number): Promise<void>;
   /** The options of each account for the world itself: without a network, so that nothing of its requests is logged or fails. */
@@ -146,11 +148,13 @@ export const BACKUP_ACCOUNT = 'backup';
 
 export function createNetwork(options: NetworkOptions): Network {
   const { accounts, clocksMs = [], hasBackup = false, log, notice, canStop, kill, onExecuted, onSent } = options;
-  const created = [...accounts, ...(hasBackup ? [BACKUP_ACCOUNT] : [])].map((account, index) => {
+  const create = (account: string, index: number) => {
     const origins = { table: originOf(index, 1), queue: originOf(index, 2), blob: originOf(index, 3) };
     const now = () => trueTime() + (clocksMs[index] ?? 0);
     return { account, now, memory: createMemoryStorage({ now, account, origins }) };
-  });
+  };
+  const created = [...accounts, ...(hasBackup ? [BACKUP_ACCOUNT] : [])].map(create);
+  const further = new Map<string, ReturnType<typeof create>>();
   const memories = created.slice(0, accounts.length);
   const ofBackup = created[accounts.length];
   /** How many requests the processes have left that die at one. */
@@ -168,21 +172,13 @@ export function createNetwork(options: NetworkOptions): Network {
       return state.requests;
     },
     requestsOf: (chance) => requestsOf.get(chance) ?? 0,
-    direct: memories.map(({ account, memory: { connectionString, httpClient } }) => ({
-      name: account,
-      connectionString,
-      httpClient,
-    })),
-    backupFor: (process) =>
-      ofBackup && {
-        name: ofBackup.account,
-        connectionString: ofBackup.memory.connectionString,
-        httpClient: process
-          ? {
-              sendRequest: (request) => send(process, request, { ...ofBackup, httpClient: ofBackup.memory.httpClient }),
-            }
-          : ofBackup.memory.httpClient,
-      },
+    direct: memories.map((one) => optionsOf(one, undefined)),
+    backupFor: (process) => ofBackup && optionsOf(ofBackup, process),
+    furtherFor(process, name) {
+      const found = further.get(name) ?? create(name, created.length + further.size);
+      further.set(name, found);
+      return optionsOf(found, process);
+    },
     killAt: (process, nth) => new Promise((die) => void dying.set(process, { left: nth, die })),
     async look(account, queue) {
       const memory = memories.find((one) => one.account === account)?.memory;
@@ -202,13 +198,21 @@ export function createNetwork(options: NetworkOptions): Network {
       new Promise((close) => {
         traps = [...traps, { ...open(trap, table), isOf: () => true, close }];
       }),
-    accountsFor: (process) =>
-      memories.map(({ account, now, memory: { connectionString, httpClient } }) => ({
-        name: account,
-        connectionString,
-        httpClient: { sendRequest: (request) => send(process, request, { account, now, httpClient }) },
-      })),
+    accountsFor: (process) => memories.map((one) => optionsOf(one, process)),
   };
+
+  function optionsOf(
+    { account, now, memory }: ReturnType<typeof create>,
+    process: VirtualProcess | undefined,
+  ): Account {
+    const { connectionString, httpClient } = memory;
+    if (!process) return { name: account, connectionString, httpClient };
+    return {
+      name: account,
+      connectionString,
+      httpClient: { sendRequest: (request) => send(process, request, { account, now, httpClient }) },
+    };
+  }
 
   function send(
     process: VirtualProcess,
