@@ -73,7 +73,11 @@ const BEGUN_BEFORE_MS = 60_000 - 10_000;
 const FENCE = /^~(own|open)_!m/;
 export const ABSENT = 'absent';
 
-export function createBackupOracle(hasTable: (table: string, partition?: string) => boolean) {
+/** `onDropped` is called for each row whose table is dropped. */
+export function createBackupOracle(
+  hasTable: (table: string, partition?: string) => boolean,
+  onDropped: () => void = () => undefined,
+) {
   const rows = new Map<string, RowHistory>();
   const all: Executed[] = [];
   const intentsOf = new WeakMap<Chance, string[]>();
@@ -105,7 +109,10 @@ export function createBackupOracle(hasTable: (table: string, partition?: string)
           intents: [],
         };
         for (const { table, versions } of rows.values())
-          if (table === dropped) versions.push({ executed, kind: 'drop', properties: {}, time: now });
+          if (table === dropped) {
+            versions.push({ executed, kind: 'drop', properties: {}, time: now });
+            onDropped();
+          }
         return executed;
       }
       const changes = changesOf(request, response).filter(

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { run } from '../../local/cli/command.ts';
 import { removeRule } from '../model/rules.ts';
+import { STAGE } from './models.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 
 /**
@@ -65,7 +66,7 @@ async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: 
     '--until-failure',
     '--shrink-minutes',
     '0',
-    ...(mutant.needsBackup ? ['--cuts', 'Infinity'] : []),
+    ...(mutant.needsBackup ? ['--cuts', 'Infinity', '--model', STAGE] : []),
   ];
   const child = spawn(process.execPath, [...WORLD, 'test/simulation/simulate.ts', ...words], {
     env: { ...process.env, MUTANT: mutant.without },

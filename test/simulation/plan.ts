@@ -4,6 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
+import { backedUpModel, backupDrillsOf } from './backup-drills.ts';
 import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
@@ -100,10 +101,13 @@ const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 const BACKED_UP = 0.35;
 const CUTS = 6;
 /** A restore takes about as many requests as a third of a world. */
-const CUTS_OF_RESTORE = 6;
+const CUTS_OF_RESTORE = 10;
 /** By how much the clock of an account may be ahead. A move ends its pause only when the clocks have passed each other. */
 const CLOCKS_MS = [0, 0, -1_500, 1_500];
 const SNAPSHOTS = 4;
+/** Moves and archives, and how soon after the create of their entity. */
+const OPERATIONS = 8;
+const OPERATES_WITHIN_MS = 20_000;
 /** The last request at which a snapshot may die. */
 const MOST_REQUESTS = 60;
 
@@ -133,18 +137,45 @@ function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
       return { at: chance.isTrue(0.7) ? near : BEGIN_MS + chance.next() * (last - BEGIN_MS), event: create() };
     });
   const deaths = () => Array.from({ length: chance.pick([0, 0, 1, 2]) }, () => 1 + chance.below(MOST_REQUESTS));
+  const isOnStage = plan.model === smallModel;
+  const drills = isOnStage ? backupDrillsOf({ seed: plan.seed, from: BEGIN_MS, until: last }) : [];
   const more = [
     ...happen(SNAPSHOTS, () => ({ do: 'snapshot', diesAt: deaths(), forMs: chance.pick([200, 2_000, 60_000]) })),
     ...happen(2, () => ({ do: 'carry', diesAt: deaths() })),
     // The account of the backup is the last one.
     ...happen(1, () => ({ do: 'away', account: plan.accounts, forMs: chance.pick(AWAY_MS) })),
+    ...operationsBeside(plan, chance),
+    ...drills,
   ].map((one, index) => ({ nth: plan.events.length + 1 + index, ...one }));
   return {
     ...plan,
-    model: { ...plan.model, backup: { days: 35 } } as Model,
+    model: { ...(isOnStage ? backedUpModel : plan.model), backup: { days: 35 } } as Model,
     backup: { clocksMs, cuts, restores: Math.ceil(cuts / CUTS_OF_RESTORE) },
     events: [...plan.events, ...more].sort((one, other) => one.at - other.at || one.nth - other.nth),
   };
+}
+
+/** Moves and archives of entities that have just been created: a moment may be in the middle of one. */
+function operationsBeside({ model, events }: Plan, chance: Chance): { at: number; event: Event }[] {
+  const created = events.flatMap(({ at, event }) => {
+    if (event.do !== 'write' || event.step.do !== 'create' || !event.step.values) return [];
+    const entity = model.list.find(({ name }) => name === event.step.of);
+    return entity && (entity.movable.length > 0 || entity.archive) ? [{ at, entity, values: event.step.values }] : [];
+  });
+  return chance
+    .shuffle(created)
+    .slice(0, OPERATIONS)
+    .map(({ at, entity, values }) => {
+      const key = baseValues.pick(addComputed(entity, values), entity.keyFields);
+      const same = created.filter((other) => other.entity === entity);
+      const isMove = entity.movable.length > 0 && (!entity.archive || chance.isTrue(0.5));
+      const to = baseValues.pick(chance.pick(same).values, entity.movable);
+      const step = isMove
+        ? ({ of: entity.name, do: 'move', key, values: to } as const)
+        : ({ of: entity.name, do: 'archive', key } as const);
+      const event = { do: 'write', client: chance.below(CLIENTS), step } as const;
+      return { at: at + chance.between(300, OPERATES_WITHIN_MS), event };
+    });
 }
 
 function planWithout(

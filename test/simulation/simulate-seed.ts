@@ -80,6 +80,8 @@ interface Options {
 
 const FIRST = ['first', 'second', 'third'];
 const HOUR_MS = 60 * baseValues.MINUTE_MS;
+/** Longer than a model keeps anything. */
+const RETENTION_MS = 800 * 24 * HOUR_MS;
 const QUIET_POLL_MS = 10_000;
 /** The lease of a mover that has died lasts for less. */
 const RESUME_AFTER_MS = 60_000;
@@ -130,7 +132,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   };
   const notice = (situation: string) => void count(situations, situation);
   const names = FIRST.slice(0, plan.accounts);
-  const backedUp = plan.backup && createBackupOracle(operationsBackup.tablesInBackup(model.list));
+  const backedUp =
+    plan.backup &&
+    createBackupOracle(operationsBackup.tablesInBackup(model.list), () => notice('backup: row of a dropped table'));
   let cuts: Report['cuts'] = { cuts: 0, withoutLine: 0 };
   const network = createNetwork({
     accounts: names,
@@ -606,6 +610,32 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     return wrong;
   }
 
+  /** Lets a process whose clock is far ahead delete what has expired, and drop tables. */
+  async function passRetention(): Promise<void> {
+    const late = createProcess('p.late', RETENTION_MS);
+    const log = (line: string) => logged.push(line);
+    const app = await startProcess(late, { seed, model, network, keyFile, accounts: known, log });
+    for (const name of ['expire', 'roll-periods']) await app.runTimer(name);
+    app.kill();
+    notice('backup: retention is over');
+    await comeToRest();
+  }
+
+  /** Compares moments with the histories, and restores some of them. */
+  async function checkBackup({ cuts: most, restores }: NonNullable<Plan['backup']>): Promise<string[]> {
+    try {
+      await passRetention();
+    } catch (error) {
+      return [`After the retention: ${error}`];
+    }
+    const { storage, backup } = openBackup(undefined);
+    const restored = await restoreCuts(storage, backup, most);
+    if (!restored) return [];
+    cuts = restored;
+    for (let nth = 0; nth < cuts.withoutLine; nth += 1) notice('backup: change without a line');
+    return restored.problems.length > 0 ? [...restored.problems] : restorePlaces(restored, restores);
+  }
+
   async function run(operator: VirtualProcess): Promise<string[]> {
     globalThis.fetch = async () => {
       await wait(3);
@@ -649,20 +679,10 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     const changes = { from: now - elapsed() - HOUR_MS, to: now + HOUR_MS, limit: Number.MAX_SAFE_INTEGER };
     const { items } = await operationsCheck.readChanges(engine, changes);
     problems.push(...unexplained, ...miscounted, ...violations, ...audit.check(items));
-    let restorable: Restorable | undefined;
-    if (plan.backup) {
-      const { storage, backup } = openBackup(undefined);
-      const restored = await restoreCuts(storage, backup, plan.backup.cuts);
-      restorable = restored;
-      if (restored) cuts = restored;
-      for (let nth = 0; nth < cuts.withoutLine; nth += 1) notice('backup: change without a line');
-      problems.push(...(restored?.problems ?? []));
-    }
     for (let nth = 0; nth < undecided; nth += 1) notice('history undecided');
     problems.push(...(await compareAll(reader, model.list, { steps: history.steps, isInOrder: false })));
     if (problems.length === 0 && plan.isInjured) problems.push(...(await injure(reader)));
-    if (problems.length === 0 && plan.backup && restorable)
-      problems.push(...(await restorePlaces(restorable, plan.backup.restores)));
+    if (plan.backup) problems.push(...(await checkBackup(plan.backup)));
     return hasLeftCopies || situations.has(OPENED_AGAIN)
       ? problems.filter((problem) => !/ has a row of /.test(problem))
       : problems;

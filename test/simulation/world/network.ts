@@ -41,7 +41,7 @@ export const TRAP_REQUESTS = [
 export const TRAP_ENDS = [
   ...(['dies before', 'dies after', 'pauses before', 'pauses after', 'late', 'held', 'replyLost'] as const),
 ];
-const NETWORK_ENDS = ['late', 'held', 'replyLost', 'lost'] as const;
+const NETWORK_ENDS = ['late', 'held', 'replyLost', 'lost', 'slow'] as const;
 /** Closes at a request of a kind, whichever process of the app sends it. */
 export interface Trap {
   readonly scene: number;
@@ -49,7 +49,7 @@ export interface Trap {
   /** Which of the requests. */
   readonly nth: number;
   /** Of a scene one of `TRAP_ENDS`. */
-  readonly end: (typeof TRAP_ENDS)[number] | 'lost';
+  readonly end: (typeof TRAP_ENDS)[number] | 'lost' | 'slow';
   readonly forMs: number;
   /** Is set at the same operation when this trap has closed. A function is another operation than the receipt of its message. */
   readonly then?: Trap;
@@ -127,6 +127,8 @@ export interface Network {
   requestsOf(chance: Chance): number;
 }
 
+/** Storage works on a request for so long. */
+const WORKS_MS = 15_000;
 /** Storage works on a request for at most 15 seconds, and a request may take ten to arrive. */
 export const MOST_LATE_MS = 24_000;
 const USUAL_MS = 12;
@@ -336,8 +338,15 @@ export function createNetwork(options: NetworkOptions): Network {
           case 'replyLost':
             await execute();
             return deliver('ECONNRESET', back);
+          case 'slow': {
+            const response = await execute();
+            const forMs = trap?.forMs ?? slowness;
+            // Storage may have executed a request long before it responds, and dates the response.
+            if (hasBackup) response.headers.set('date', new Date(now() + Math.min(forMs, WORKS_MS)).toUTCString());
+            return deliver(response, forMs);
+          }
           default:
-            return deliver(await execute(), fate === 'slow' ? slowness : back);
+            return deliver(await execute(), back);
         }
       };
       runIn(undefined, chance, travel).catch((error) => deliver(String(error), 0));

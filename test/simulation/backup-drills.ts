@@ -1,0 +1,144 @@
+import { z } from 'zod';
+import { defineEntity, defineModel, interPartitionIndex } from '../../lib/define.ts';
+import { CLIENTS, type Event } from './event.ts';
+import { smallModel } from './small-model.ts';
+import { type Chance, createChance } from './world/chance.ts';
+import { MOST_HELD_MS, type Trap } from './world/network.ts';
+
+/**
+ * Drills of the backup: operations that stop where a rule of the journal matters. The entities are in no other model, so the worlds without a backup
+ * stay as they were, and nothing else stops at their tables.
+ */
+
+const access = { read: ['writer'], write: ['writer'] } as const;
+const id = z.string().regex(/^[0-9]+$/);
+
+/** Nothing follows from it, so a transaction only deletes. */
+const pads = defineEntity('pads', {
+  schema: z.object({ pad: id, id, text: z.string() }),
+  table: 'pads',
+  key: { partition: '{pad}', row: '{id}' },
+  access,
+});
+
+/** A change of its owner has an intent, and its weight may be whole. */
+const parcels = defineEntity('parcels', {
+  schema: z.object({ box: id, id, owner: z.string().min(1), weight: z.number() }),
+  table: 'parcels',
+  key: { partition: '{box}', row: '{id}' },
+  indexes: { owner: interPartitionIndex({ table: 'parcelsbyowner', partition: '{owner}', row: '{box}_{id}' }) },
+  access,
+});
+
+/** The small model, and the entities of the drills. */
+export const backedUpModel = defineModel({
+  roles: ['writer', 'operator', 'steward'],
+  operatorRole: 'operator',
+  steward: 'steward',
+  entities: [...smallModel.list, pads, parcels],
+} as never);
+
+type Timed = { readonly at: number; readonly event: Event };
+type Stop = Pick<Trap, 'request' | 'end' | 'forMs'>;
+
+/** Before all scenes of a world, which have numbers from 0 on, and those beside moves. */
+const FIRST_SCENE = -1_000;
+const BEFORE_MS = 3_000;
+const DRILLS = 16;
+/** Storage responds so long after it has executed a request. */
+const MOST_SLOW_MS = 9_000;
+
+/** Returns the drills of a world that lasts so long. */
+export function backupDrillsOf({ seed, from, until }: { seed: number; from: number; until: number }): Timed[] {
+  return Array.from({ length: DRILLS }).flatMap((_, nth) => {
+    const chance = createChance(seed, 'backup drill', nth);
+    const at = from + 2 * BEFORE_MS + chance.next() * Math.max(0, until - from);
+    return chance.pick(KINDS)({ at, nth, chance });
+  });
+}
+
+interface Drill {
+  readonly at: number;
+  readonly nth: number;
+  readonly chance: Chance;
+}
+
+const KINDS: readonly ((drill: Drill) => Timed[])[] = [
+  /** Another client changes one of two entities while a transaction that deletes both is on its way. */
+  ({ at, nth, chance }) => {
+    const [one, other] = [1, 2].map((number) => ({ pad: String(nth), id: String(number) }));
+    const forMs = chance.between(100, MOST_HELD_MS);
+    const client = chance.below(CLIENTS);
+    const create = (key?: object) => ({ of: 'pads', do: 'create', values: { ...key, text: 'first' } }) as const;
+    const both = { of: 'pads', do: 'batch', actions: [{ delete: { ...one } }, { delete: { ...other } }] } as const;
+    const update = { of: 'pads', do: 'update', key: { ...one }, values: { text: 'second' } } as const;
+    return [
+      write(at - BEFORE_MS, client, create(one)),
+      write(at - BEFORE_MS, client, create(other)),
+      write(at, client, both, trapsOf(nth, [{ request: 'write entity', end: 'held', forMs }])),
+      after(write(at, client + 1, update), nth, chance.next() * forMs),
+    ];
+  },
+  /** Storage has deleted an entity, and responds only when another client has created it again. */
+  ({ at, nth, chance }) => {
+    const key = { pad: String(nth), id: '3' };
+    const forMs = chance.between(1_500, MOST_SLOW_MS);
+    const client = chance.below(CLIENTS);
+    const create = (text: string) => ({ of: 'pads', do: 'create', values: { ...key, text } }) as const;
+    return [
+      write(at - BEFORE_MS, client, create('first')),
+      write(
+        at,
+        client,
+        { of: 'pads', do: 'delete', key },
+        trapsOf(nth, [{ request: 'write entity', end: 'slow', forMs }]),
+      ),
+      after(write(at, client + 1, create('second')), nth, chance.between(50, forMs)),
+    ];
+  },
+  /** A writer dies before it has appended what it wrote. The function that has its intent appends it, with the types of its values. */
+  ({ at, nth, chance }) => {
+    const key = { box: String(nth), id: '1' };
+    const client = chance.below(CLIENTS);
+    const values = (owner: string) => ({ owner: `${owner}${nth}`, weight: chance.pick([1, 2.5, 1_000_000]) });
+    const create = { of: 'parcels', do: 'create', values: { ...key, ...values('a') } } as const;
+    const update = { of: 'parcels', do: 'update', key, values: values('b') } as const;
+    return [
+      write(at - BEFORE_MS, client, create),
+      write(at, client, update, trapsOf(nth, [{ request: 'write entity', end: 'dies after', forMs: 0 }])),
+    ];
+  },
+  /** A writer dies after it has deleted its intent, while what it wrote cannot be appended. */
+  ({ at, nth, chance }) => {
+    const key = { box: String(nth), id: '2' };
+    const client = chance.below(CLIENTS);
+    const create = { of: 'parcels', do: 'create', values: { ...key, owner: `a${nth}`, weight: 1 } } as const;
+    const update = { of: 'parcels', do: 'update', key, values: { owner: `b${nth}` } } as const;
+    const lost = { request: 'append record', end: 'lost', forMs: 0 } as const;
+    const dies = { request: 'delete message', end: 'dies after', forMs: 0 } as const;
+    return [
+      write(at - BEFORE_MS, client, create),
+      write(at, client, update, [...trapsOf(nth, [lost, lost, lost, lost]), ...trapsOf(nth, [dies])]),
+    ];
+  },
+];
+
+type Write = Extract<Event, { do: 'write' }>;
+
+const write = (at: number, client: number, step: Write['step'], traps?: readonly Trap[]) => ({
+  at,
+  event: { do: 'write' as const, client: client % CLIENTS, step, ...(traps && { traps }) },
+});
+
+const after = ({ at, event }: ReturnType<typeof write>, nth: number, ms: number): Timed => ({
+  at,
+  event: { ...event, after: { scene: FIRST_SCENE - nth, ms } },
+});
+
+/** Each stop comes to the same operation as the one before. */
+function trapsOf(nth: number, stops: readonly Stop[]): Trap[] {
+  return stops.reduceRight<Trap[]>(
+    ([then], one) => [{ ...one, scene: FIRST_SCENE - nth, nth: 1, ...(then && { then }) }],
+    [],
+  );
+}
