@@ -48,12 +48,18 @@ const DRILLS = 16;
 /** Storage responds so long after it has executed a request. */
 const MOST_SLOW_MS = 9_000;
 
+/** A message is given up after five attempts whose process stopped. */
+const MOST_DEATHS = 4;
+
 /** Returns the drills of a world that lasts so long. */
 export function backupDrillsOf({ seed, from, until }: { seed: number; from: number; until: number }): Timed[] {
+  let deaths = 0;
   return Array.from({ length: DRILLS }).flatMap((_, nth) => {
     const chance = createChance(seed, 'backup drill', nth);
     const at = from + 2 * BEFORE_MS + chance.next() * Math.max(0, until - from);
-    return chance.pick(KINDS)({ at, nth, chance });
+    const isDeath = deaths < MOST_DEATHS && chance.isTrue(0.5);
+    if (isDeath) deaths += 1;
+    return chance.pick(isDeath ? DEATHS : RACES)({ at, nth, chance });
   });
 }
 
@@ -63,7 +69,7 @@ interface Drill {
   readonly chance: Chance;
 }
 
-const KINDS: readonly ((drill: Drill) => Timed[])[] = [
+const RACES: readonly ((drill: Drill) => Timed[])[] = [
   /** Another client changes one of two entities while a transaction that deletes both is on its way. */
   ({ at, nth, chance }) => {
     const [one, other] = [1, 2].map((number) => ({ pad: String(nth), id: String(number) }));
@@ -96,6 +102,9 @@ const KINDS: readonly ((drill: Drill) => Timed[])[] = [
       after(write(at, client + 1, create('second')), nth, chance.between(50, forMs)),
     ];
   },
+];
+
+const DEATHS: readonly ((drill: Drill) => Timed[])[] = [
   /** A writer dies before it has appended what it wrote. The function that has its intent appends it, with the types of its values. */
   ({ at, nth, chance }) => {
     const key = { box: String(nth), id: '1' };
@@ -118,7 +127,8 @@ const KINDS: readonly ((drill: Drill) => Timed[])[] = [
     const dies = { request: 'delete message', end: 'dies after', forMs: 0 } as const;
     return [
       write(at - BEFORE_MS, client, create),
-      write(at, client, update, [...trapsOf(nth, [lost, lost, lost, lost]), ...trapsOf(nth, [dies])]),
+      // The other losses are those of its next attempts.
+      write(at, client, update, [...trapsOf(nth, [lost, dies]), ...[1, 2, 3].flatMap(() => trapsOf(nth, [lost]))]),
     ];
   },
 ];
