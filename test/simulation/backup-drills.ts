@@ -13,13 +13,16 @@ import { MOST_HELD_MS, type Trap } from './world/network.ts';
 const access = { read: ['writer'], write: ['writer'] } as const;
 const id = z.string().regex(/^[0-9]+$/);
 
+const padOf = (key: { readonly row: string; readonly former?: { readonly partition: string; readonly row: string } }) =>
+  defineEntity('pads', {
+    schema: z.object({ pad: id, id, text: z.string() }),
+    table: 'pads',
+    key: { partition: '{pad}', ...key },
+    access,
+  });
+
 /** Nothing follows from it, so a transaction only deletes. */
-const pads = defineEntity('pads', {
-  schema: z.object({ pad: id, id, text: z.string() }),
-  table: 'pads',
-  key: { partition: '{pad}', row: '{id}' },
-  access,
-});
+const pads = padOf({ row: '{id}' });
 
 /** A change of its owner has an intent, and its weight may be whole. */
 const parcels = defineEntity('parcels', {
@@ -30,13 +33,18 @@ const parcels = defineEntity('parcels', {
   access,
 });
 
+const modelWith = (pad: typeof pads) =>
+  defineModel({
+    roles: ['writer', 'operator', 'steward'],
+    operatorRole: 'operator',
+    steward: 'steward',
+    entities: [...smallModel.list, pad, parcels],
+  } as never);
+
 /** The small model, and the entities of the drills. */
-export const backedUpModel = defineModel({
-  roles: ['writer', 'operator', 'steward'],
-  operatorRole: 'operator',
-  steward: 'steward',
-  entities: [...smallModel.list, pads, parcels],
-} as never);
+export const backedUpModel = modelWith(pads);
+/** The next release, in which an entity has another key. */
+export const rekeyedModel = modelWith(padOf({ row: 'pad_{id}', former: { partition: '{pad}', row: '{id}' } }));
 
 type Timed = { readonly at: number; readonly event: Event };
 type Stop = Pick<Trap, 'request' | 'end' | 'forMs'>;
@@ -45,6 +53,8 @@ type Stop = Pick<Trap, 'request' | 'end' | 'forMs'>;
 const FIRST_SCENE = -1_000;
 const BEFORE_MS = 3_000;
 const DRILLS = 16;
+/** A move to another key begins after about 65 seconds. */
+const REKEY_MS = 80_000;
 /** Storage responds so long after it has executed a request. */
 const MOST_SLOW_MS = 9_000;
 
@@ -132,6 +142,20 @@ const DEATHS: readonly ((drill: Drill) => Timed[])[] = [
     ];
   },
 ];
+
+/** Writes while entities move to another key. */
+export function writesBesideRekey(
+  chance: Chance,
+  writes: number,
+): { readonly ms: number; readonly step: Write['step'] }[] {
+  return Array.from({ length: writes }, () => {
+    const key = { pad: String(chance.below(DRILLS)), id: String(1 + chance.below(4)) };
+    const values = { text: `third${chance.below(100)}` };
+    const put = { of: 'pads', do: 'put', key, values: { ...key, ...values } } as const;
+    const step = chance.isTrue(0.3) ? ({ of: 'pads', do: 'delete', key } as const) : put;
+    return { ms: chance.between(0, REKEY_MS), step };
+  });
+}
 
 type Write = Extract<Event, { do: 'write' }>;
 

@@ -66,7 +66,7 @@ async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: 
     '--until-failure',
     '--shrink-minutes',
     '0',
-    ...(mutant.needsBackup ? ['--cuts', 'Infinity', '--model', STAGE] : []),
+    ...(mutant.needsBackup ? ['--cuts', 'Infinity', '--model', STAGE, '--writes', '20'] : []),
   ];
   const child = spawn(process.execPath, [...WORLD, 'test/simulation/simulate.ts', ...words], {
     env: { ...process.env, MUTANT: mutant.without },

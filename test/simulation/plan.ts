@@ -4,7 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
-import { backedUpModel, backupDrillsOf } from './backup-drills.ts';
+import { backedUpModel, backupDrillsOf, rekeyedModel } from './backup-drills.ts';
 import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
@@ -52,6 +52,8 @@ interface BackupPlan {
   readonly cuts: number;
   /** How many of them are restored to other places, each as a whole. */
   readonly restores: number;
+  /** The model of the release at the end, in which an entity has another key. */
+  readonly rekeyed?: Model;
 }
 
 export const WRITES = 50;
@@ -99,9 +101,10 @@ const AHEAD_MS = [0, 0, -7_000, 4_000, 8_000, 300_000, -300_000];
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
 const BACKED_UP = 0.35;
+const REKEYED = 0.5;
 const CUTS = 6;
 /** A restore takes about as many requests as a third of a world. */
-const CUTS_OF_RESTORE = 10;
+const CUTS_OF_RESTORE = 20;
 /** By how much the clock of an account may be ahead. A move ends its pause only when the clocks have passed each other. */
 const CLOCKS_MS = [0, 0, -1_500, 1_500];
 const SNAPSHOTS = 4;
@@ -127,6 +130,8 @@ export function planOf(seed: number, { name, writes = WRITES, cuts = CUTS }: Pla
   return chance.isTrue(BACKED_UP) ? withBackup(plan, cuts, chance) : plan;
 }
 
+const withDays = (model: Model) => ({ ...model, backup: { days: 35 } }) as Model;
+
 /** The same world with a backup. */
 function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
   const clocksMs = Array.from({ length: plan.accounts + 1 }, () => chance.pick(CLOCKS_MS));
@@ -139,6 +144,7 @@ function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
   const deaths = () => Array.from({ length: chance.pick([0, 0, 1, 2]) }, () => 1 + chance.below(MOST_REQUESTS));
   const isOnStage = plan.model === smallModel;
   const drills = isOnStage ? backupDrillsOf({ seed: plan.seed, from: BEGIN_MS, until: last }) : [];
+  const rekeyed = isOnStage && createChance(plan.seed, 'rekeyed').isTrue(REKEYED) ? withDays(rekeyedModel) : undefined;
   const more = [
     ...happen(SNAPSHOTS, () => ({ do: 'snapshot', diesAt: deaths(), forMs: chance.pick([200, 2_000, 60_000]) })),
     ...happen(2, () => ({ do: 'carry', diesAt: deaths() })),
@@ -149,8 +155,8 @@ function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
   ].map((one, index) => ({ nth: plan.events.length + 1 + index, ...one }));
   return {
     ...plan,
-    model: { ...(isOnStage ? backedUpModel : plan.model), backup: { days: 35 } } as Model,
-    backup: { clocksMs, cuts, restores: Math.ceil(cuts / CUTS_OF_RESTORE) },
+    model: withDays(isOnStage ? backedUpModel : plan.model),
+    backup: { ...(rekeyed && { rekeyed }), clocksMs, cuts, restores: Math.ceil(cuts / CUTS_OF_RESTORE) },
     events: [...plan.events, ...more].sort((one, other) => one.at - other.at || one.nth - other.nth),
   };
 }

@@ -159,15 +159,18 @@ export async function compareRestored(
   }
   const compare = comparerOf(model);
   const isLeft = unfinishedIn(states);
+  const rekeyed = model.list.filter(({ formerKey }) => formerKey);
   const problems = plan.what === 'all' ? [...twicePlaced(model, { states, found })] : [];
   for (const id of new Set([...states.keys(), ...found.keys()])) {
     const [table, partition] = JSON.parse(id);
-    if (!isWanted(table, partition) || isLeft(table, partition)) continue;
+    if (!isWanted(table, partition) || isLeft(table, partition) || rekeyed.some((one) => one.table === table)) continue;
     const state = found.get(id) ?? ABSENT;
     const allowed = [...(states.get(id) ?? [ABSENT])];
     if (![...allowed, state].some(compare.isBuilt) && !allowed.map(compare.toText).includes(compare.toText(state)))
       problems.push(`${id} is ${state} in place of ${allowed.join(' or ')}`);
   }
+  for (const one of rekeyed)
+    if (plan.partition === undefined && isWanted(one.table, '')) problems.push(...compareKeyed(one, { states, found }));
   const shown = problems.slice(0, MOST_SHOWN);
   if (plan.what !== 'all') return shown;
   const { differences } = await compareAnswers(openWorld(model, engine), model.list);
@@ -184,6 +187,37 @@ async function* allRows(storage: Storage, table: string) {
 }
 
 const isOfEngine = ({ row }: { readonly row: string }) => /^~(own|open)_!m/.test(row);
+
+/** Compares entities that a restore brings to the key of the model, by their values. */
+function* compareKeyed(
+  entity: Entity,
+  { states, found }: { readonly states: States; readonly found: ReadonlyMap<string, string> },
+): Generator<string> {
+  const given = (state: string) => baseValues.pick(toProperties(state), Object.keys(entity.schema.shape));
+  const keyOf = (state: string) => JSON.stringify(baseValues.pick(toProperties(state), entity.keyFields));
+  const wanted = new Map<string, Set<string>>();
+  for (const [id, allowed] of states)
+    for (const state of allowed) {
+      if (JSON.parse(id)[0] !== entity.table || toProperties(state).EntityType !== entity.name) continue;
+      // What has not arrived yet is as its former row.
+      const some = wanted.get(keyOf(state)) ?? new Set<string>();
+      wanted.set(keyOf(state), some.add(JSON.stringify(given(state))));
+      if (allowed.size > 1) some.add(ABSENT);
+    }
+  const there = Map.groupBy(
+    [...found].filter(
+      ([id, state]) => JSON.parse(id)[0] === entity.table && toProperties(state).EntityType === entity.name,
+    ),
+    ([, state]) => keyOf(state),
+  );
+  for (const key of new Set([...wanted.keys(), ...there.keys()])) {
+    const [first, ...others] = there.get(key) ?? [];
+    const text = first ? JSON.stringify(given(first[1])) : ABSENT;
+    if (others.length > 0) yield `${entity.name} ${key} is at several keys`;
+    else if (!(wanted.get(key) ?? new Set([ABSENT])).has(text))
+      yield `${entity.name} ${key} is ${text} in place of ${[...(wanted.get(key) ?? [])].join(' or ')}`;
+  }
+}
 
 const toProperties = (state: string): Record<string, unknown> =>
   state === ABSENT ? {} : Object.fromEntries(JSON.parse(state));

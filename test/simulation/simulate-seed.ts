@@ -14,6 +14,7 @@ import type { Internal } from '../kit/internal.ts';
 import { operationsBackup, operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
 import { type Storage, storageAccounts, storageJournal, storageKeys, storageTables } from '../kit/storage.ts';
 import { createAuditOracle } from './audit-oracle.ts';
+import { writesBesideRekey } from './backup-drills.ts';
 import { type Cuts, createBackupOracle } from './backup-oracle.ts';
 import { createCaller } from './caller.ts';
 import { CLIENTS, type Event, STEWARD_CLIENT } from './event.ts';
@@ -80,6 +81,9 @@ interface Options {
 
 const FIRST = ['first', 'second', 'third'];
 const HOUR_MS = 60 * baseValues.MINUTE_MS;
+const REKEY_WRITES = 8;
+/** A move to another key takes about so long. */
+const REKEY_DIES_MS = 72_000;
 /** Longer than a model keeps anything. */
 const RETENTION_MS = 800 * 24 * HOUR_MS;
 const QUIET_POLL_MS = 10_000;
@@ -120,7 +124,8 @@ export async function simulateSeed(plan: Plan, options: Options): Promise<Report
 }
 
 function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
-  const { seed, model, modelName } = plan;
+  const { seed, modelName } = plan;
+  let { model } = plan;
   const hash = createHash('sha256');
   const lines: string[] = [];
   const outcomes = new Map<string, number>();
@@ -610,6 +615,48 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     return wrong;
   }
 
+  /** Deploys a release in which an entity has another key, and moves its entities, while clients write and processes die. */
+  async function changeKey(rekeyed: Plan['model']): Promise<void> {
+    const chance = createChance(seed, 'rekey');
+    model = rekeyed;
+    for (const [index, former] of running.entries()) {
+      former.kill();
+      await start(index);
+    }
+    const apart = (ms: number, work: () => Promise<unknown>) =>
+      runIn(undefined, chance, () => wait(ms).then(work)).catch(() => undefined);
+    const beside = [
+      ...writesBesideRekey(chance, REKEY_WRITES).map(({ ms, step }) =>
+        apart(ms, async () => {
+          const entity = model.list.find(({ name }) => name === step.of);
+          if (entity) await callers[chance.below(CLIENTS)]?.write(entity, step);
+        }),
+      ),
+      apart(chance.between(0, REKEY_DIES_MS), () => takeSnapshot('snapshot9000', { diesAt: [], forMs: HOUR_MS })),
+      apart(chance.between(REKEY_DIES_MS / 2, REKEY_DIES_MS), () => replace(running[0]?.process)),
+    ];
+    for (const { name } of model.list.filter(({ formerKey }) => formerKey)) {
+      let failures = 0;
+      for (let position = '', isFirst = true; isFirst || position; ) {
+        const response = await fetchFrom(createProcess('operator'), failures)(
+          `http://localhost/api/operations/rekey/${name}?top=5${position}`,
+          { method: 'POST', headers: { authorization: `Bearer ${operatorToken}` } },
+        ).catch(() => undefined);
+        if (!response?.ok) {
+          failures += 1;
+          if (failures > MOST_ATTEMPTS) throw new Error(`${name} does not get its key: ${await response?.text()}`);
+          await wait(QUIET_POLL_MS);
+          continue;
+        }
+        const [, next = ''] = /[?&](continuation=[^&>]*)/.exec(response.headers.get('link') ?? '') ?? [];
+        [position, isFirst] = [next && `&${next}`, false];
+      }
+    }
+    await Promise.all(beside);
+    notice('backup: another key');
+    await comeToRest();
+  }
+
   /** Lets a process whose clock is far ahead delete what has expired, and drop tables. */
   async function passRetention(): Promise<void> {
     const late = createProcess('p.late', RETENTION_MS);
@@ -622,11 +669,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   }
 
   /** Compares moments with the histories, and restores some of them. */
-  async function checkBackup({ cuts: most, restores }: NonNullable<Plan['backup']>): Promise<string[]> {
+  async function checkBackup({ cuts: most, restores, rekeyed }: NonNullable<Plan['backup']>): Promise<string[]> {
     try {
+      if (rekeyed) await changeKey(rekeyed);
       await passRetention();
     } catch (error) {
-      return [`After the retention: ${error}`];
+      return [`At the end: ${error}`];
     }
     const { storage, backup } = openBackup(undefined);
     const restored = await restoreCuts(storage, backup, most);

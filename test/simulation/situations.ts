@@ -20,8 +20,8 @@ export const SITUATIONS: readonly string[] = [
   'successor of an operator',
   ...['backup: snapshot', 'backup: snapshot is continued', 'backup: carry', 'backup: lines that wait'],
   ...['backup: change without a line', 'backup: retention is over', 'backup: row of a dropped table', 'trap: slow'],
-  ...['backup: restore', 'backup: restore is continued'],
-  ...['all', 'entity', 'partition', 'tombstones', 'finished', 'undone'].map((what) => `restored: ${what}`),
+  ...['backup: restore', 'backup: restore is continued', 'backup: another key'],
+  ...['all', 'entity', 'partition', 'tombstones', 'finished', 'undone', 'rekeyed'].map((what) => `restored: ${what}`),
   ...['prefix', 'account', 'two accounts', 'three accounts'].map((place) => `restored to: ${place}`),
   ...new Set(ACCOUNT_WORKS.map((work) => `operator: ${work}`)),
 ];
