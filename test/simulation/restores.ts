@@ -17,7 +17,7 @@ import type { VirtualProcess } from './world/virtual-world.ts';
  */
 
 /** Where, and what. */
-export interface RestorePlan {
+interface RestorePlan {
   readonly at: string;
   readonly place: 'prefix' | 'account' | 'two accounts' | 'three accounts';
   readonly what: 'all' | 'entity' | 'partition';
