@@ -143,6 +143,35 @@ const DEATHS: readonly ((drill: Drill) => Timed[])[] = [
   },
 ];
 
+/** Rows beside a move. */
+const MOVED = 6;
+const MOVED_UPDATES = 20;
+/** A move copies rows and hands them over within this time after it has begun. */
+const [COPIES_FROM_MS, COPIES_UNTIL_MS] = [25_000, 60_000];
+
+/** Creates rows while a move copies and deletes them after it, and changes one all the time: the clocks of the accounts differ. */
+export function backupDrillsBesideMove({ seed, at }: { readonly seed: number; readonly at: number }): Timed[] {
+  const chance = createChance(seed, 'backup drill beside a move');
+  const moment = () => at + chance.between(COPIES_FROM_MS, COPIES_UNTIL_MS);
+  const keyOf = (nth: number, number: number) => ({ pad: String(DRILLS + nth), id: String(number) });
+  const put = (key: ReturnType<typeof keyOf>, text: string) =>
+    ({ of: 'pads', do: 'put', key, values: { ...key, text } }) as const;
+  const rows = Array.from({ length: MOVED }).flatMap((_, nth): Timed[] => [
+    // The slots of the move are those that have a partition when it begins.
+    write(at - BEFORE_MS, nth, put(keyOf(nth, 1), 'first')),
+    write(moment(), nth, put(keyOf(nth, 2), 'first')),
+    write(at + COPIES_UNTIL_MS + chance.between(0, COPIES_UNTIL_MS), nth, {
+      of: 'pads',
+      do: 'delete',
+      key: keyOf(nth, 2),
+    }),
+  ]);
+  const updates = Array.from({ length: MOVED_UPDATES }, (_, nth) =>
+    write(moment(), nth, put(keyOf(nth % 2, 1), `${nth}`)),
+  );
+  return [...rows, ...updates];
+}
+
 /** Writes while entities move to another key. */
 export function writesBesideRekey(
   chance: Chance,

@@ -4,7 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
-import { backedUpModel, backupDrillsOf, rekeyedModel } from './backup-drills.ts';
+import { backedUpModel, backupDrillsBesideMove, backupDrillsOf, rekeyedModel } from './backup-drills.ts';
 import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
@@ -106,7 +106,8 @@ const CUTS = 6;
 /** A restore takes about as many requests as a third of a world. */
 const CUTS_OF_RESTORE = 20;
 /** By how much the clock of an account may be ahead. A move ends its pause only when the clocks have passed each other. */
-const CLOCKS_MS = [0, 0, -1_500, 1_500];
+const CLOCK_MS = 1_500;
+const CLOCKS_MS = [0, 0, -CLOCK_MS, CLOCK_MS];
 const SNAPSHOTS = 4;
 /** Moves and archives, and how soon after the create of their entity. */
 const OPERATIONS = 8;
@@ -134,7 +135,12 @@ const withDays = (model: Model) => ({ ...model, backup: { days: 35 } }) as Model
 
 /** The same world with a backup. */
 function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
-  const clocksMs = Array.from({ length: plan.accounts + 1 }, () => chance.pick(CLOCKS_MS));
+  const moved = plan.events.find(({ event }) => event.do === 'operate' && event.work === 'move');
+  const chosen = Array.from({ length: plan.accounts + 1 }, () => chance.pick(CLOCKS_MS));
+  const to = moved?.event.do === 'operate' ? moved.event.to : undefined;
+  // Rows that move to an account whose clock is behind would get earlier times.
+  const isBehind = to !== undefined && createChance(plan.seed, 'behind').isTrue(0.5);
+  const clocksMs = isBehind ? chosen.map((_, index) => (index === to ? -CLOCK_MS : CLOCK_MS)) : chosen;
   const last = plan.events.at(-1)?.at ?? BEGIN_MS;
   const happen = (most: number, create: () => Event) =>
     Array.from({ length: chance.below(most + 1) }, () => {
@@ -152,6 +158,7 @@ function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
     ...happen(1, () => ({ do: 'away', account: plan.accounts, forMs: chance.pick(AWAY_MS) })),
     ...operationsBeside(plan, chance),
     ...drills,
+    ...(isOnStage && moved ? backupDrillsBesideMove({ seed: plan.seed, at: moved.at }) : []),
   ].map((one, index) => ({ nth: plan.events.length + 1 + index, ...one }));
   return {
     ...plan,
