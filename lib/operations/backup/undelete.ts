@@ -13,11 +13,13 @@ import { toPlain } from '../../engine/write/stored-values.ts';
 import { putAttachment, readAttachment } from '../../features/large-entities/attachment.ts';
 import { type Address, readRange } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
+import { openErased } from './erase-again.ts';
 import { type DeletedRow, openBeforeDeletes } from './history.ts';
 
 /**
  * Creates entities again that were deleted, with the values that they had, from the backup. They are written as any entity is, so indexes, lists,
- * totals and unique values follow. An entity that exists again stays as it is.
+ * totals and unique values follow. An entity that exists again stays as it is, and one of a person who was
+ * erased since stays deleted.
  */
 
 const FILES_CONCURRENCY = 4;
@@ -45,6 +47,8 @@ export const undelete = inPattern(
     // An entity that was deleted twice is had back as it was last.
     const last = [...new Map(deletes.map((record) => [nameOf(record), record])).values()];
     const opened = await openBeforeDeletes(present, entity, last);
+    const first = last.reduce((least, { at }) => (at < least ? at : least), last[0]?.at ?? '');
+    const isErased = await openErased(present, [entity, ...entity.children], first);
     const parents = await pMap(
       last,
       async (record) => {
@@ -53,10 +57,12 @@ export const undelete = inPattern(
       },
       { concurrency: READ_CONCURRENCY },
     );
-    const found = parents.flatMap((parent) => parent ?? []);
+    const found = parents.flatMap((parent) => (parent && !isErased(entity, parent.live.values) ? parent : []));
     const restored = isTrial ? await trialOf(present, entity, found) : await restore(present, entity, found);
     const done = parents.map((parent, index): Undeleted => {
       const outcome = parent && restored[found.indexOf(parent)];
+      if (parent && !outcome)
+        return { entity, key: keyOf(entity, parent.live), outcome: erasedSince(entity), lost: [] };
       return outcome ?? { entity, key: undefined, outcome: notInBackup(entity, last[index]?.row ?? ''), lost: [] };
     });
     if (isTrial) return done;
@@ -65,7 +71,8 @@ export const undelete = inPattern(
       const children = await pMap(found, (parent) => readChildren(entity, kind, parent), {
         concurrency: READ_CONCURRENCY,
       });
-      done.push(...(await restore(present, kind, children.flat())));
+      const kept = children.flat().filter(({ live }) => !isErased(kind, live.values));
+      done.push(...(await restore(present, kind, kept)));
     }
     return done;
   },
@@ -75,6 +82,10 @@ const nameOf = ({ partition, row }: DeletedRow) => JSON.stringify([partition, ro
 
 function notInBackup({ name }: Entity, row: string): RowkeyError {
   return new RowkeyError('not-found', `The backup has no ${name} entity in the row "${row}" before it was deleted.`);
+}
+
+function erasedSince({ name }: Entity): RowkeyError {
+  return new RowkeyError('forbidden', `The ${name} entity is of a person whose data was erased since.`);
 }
 
 /** An entity as an engine reads it. */

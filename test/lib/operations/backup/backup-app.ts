@@ -20,6 +20,7 @@ const notes = defineEntity('notes', {
   schema: z.object({ pad: z.string(), noteId: z.string(), text: z.string(), weight: z.number().optional() }),
   table: 'notes',
   key: { partition: '{pad}', row: '{noteId}' },
+  ofUser: { pad: 'delete' },
   access,
 });
 /** With an index in another partition, which a backup leaves out, with copies, lists, a text in a blob and a file. */

@@ -109,6 +109,28 @@ describe('undelete', () => {
   });
 });
 
+test('leaves what is of a person whose data was erased since', async () => {
+  const app = await openBackedUp();
+  await writeEmptySnapshot(app);
+  const keys = ['ann', 'ben'].map((pad) => ({ pad, noteId: '1' }));
+  for (const key of keys) await app.store.notes.create({ ...key, text: 'x' });
+  await sleep(5);
+  const from = Date.now();
+  for (const key of keys) await app.store.notes.delete(key);
+  const erased = { operation: 'erase', entity: 'users', subject: 'ann', at: new Date().toISOString() } as const;
+  const written = { by: 'ann', requestId: 'r', id: 'i', table: 'system', partition: '', fields: [] };
+  await operationsCheck.createAuditLog(app.engine).append([{ ...written, ...erased }]);
+  const deletes = (await deletesSince(app, from)).filter(({ entity }) => entity === 'notes');
+  const done = await operationsBackup.undelete(app.engine, entityNamed('notes'), { deletes, isTrial: false });
+  expect(done.map(({ key, outcome }) => [key?.pad, outcome instanceof RowkeyError ? outcome.code : 'created'])).toEqual(
+    [
+      ['ann', 'forbidden'],
+      ['ben', 'created'],
+    ],
+  );
+  expect(await app.store.notes.get({ pad: 'ann', noteId: '1' })).toBeUndefined();
+});
+
 test('lists what an entity was, from the state at the beginning to its delete', async () => {
   const app = await openBackedUp();
   await writeEmptySnapshot(app);
