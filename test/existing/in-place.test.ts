@@ -73,10 +73,26 @@ const visits = defineEntity('visits', {
   access,
 });
 
+/** Two kinds of rows with keys of one form. */
+const ofOneForm = {
+  schema: z.object({ customerId: z.int().min(0), id: z.uuid(), text: z.string() }),
+  table: 'shopdata',
+  key: { partition: 'M-{customerId:6}', row: '{id}' },
+  access,
+} as const;
+const mails = defineEntity('mails', {
+  ...ofOneForm,
+  existing: { properties: { text: 'Subject' }, where: { Kind: 'Mail' } },
+});
+const calls = defineEntity('calls', {
+  ...ofOneForm,
+  existing: { properties: { text: 'Topic' }, where: { Kind: 'Call' } },
+});
+
 const model = defineModel({
   roles: ['reader', 'editor'],
   operatorRole: 'editor',
-  entities: [customers, orders, visits],
+  entities: [customers, orders, visits, mails, calls],
 });
 
 const app = openApp(import.meta.url, model);
@@ -399,6 +415,28 @@ test('after any writes of both programs, rows are what each wrote, and a repair 
     }
   };
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), run), sampleRuns(100));
+});
+
+test('a property tells kinds with keys of one form apart', async () => {
+  const [id, other] = ['0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a111', '0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a112'] as const;
+  const keys = { partitionKey: 'M-000001', rowKey: id };
+  await table.createEntity({ ...keys, Kind: 'Mail', Subject: 'Offer' });
+  await store.calls.create({ customerId: 1, id: other, text: 'Delay' });
+  const key = { customerId: 1, id };
+  expect((await store.mails.get(key))?.values).toEqual({ ...key, text: 'Offer' });
+  expect(await store.calls.get(key)).toBeUndefined();
+  await expect(store.calls.create({ ...key, text: 'x' })).rejects.toMatchObject({ code: 'duplicate-key' });
+  await expect(store.calls.update(key, { text: 'x' })).rejects.toMatchObject({ code: 'not-found' });
+  await expect(store.calls.delete(key)).rejects.toMatchObject({ code: 'not-found' });
+  await store.mails.update(key, { text: 'Order' });
+  expect(withoutOwn(await stored(keys))).toEqual({
+    PartitionKey: 'M-000001',
+    RowKey: id,
+    Kind: 'Mail',
+    Subject: 'Order',
+  });
+  expect(await stored({ ...keys, rowKey: other })).toMatchObject({ Kind: 'Call', Topic: 'Delay' });
+  expect(await Array.fromAsync(store.mails.range({ customerId: 1 }))).toEqual([{ ...key, text: 'Order' }]);
 });
 
 test('a number has one key', async () => {

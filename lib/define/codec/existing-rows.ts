@@ -95,7 +95,8 @@ function shapeOf(kinds: readonly Kind[]): TableShape {
     toProperties: (row) => toProperties(kinds, row),
     toStored(partition, action) {
       if (action.kind === 'delete') return requireWritten(kindAt(kinds, partition, action.row), action);
-      const kind = kindNamed(action.properties.EntityType) ?? kindAt(kinds, partition, action.row);
+      const kind =
+        kindNamed(action.properties.EntityType) ?? kindAt(kinds, partition, action.row, Object.keys(action.properties));
       return requireWritten(kind, { ...action, properties: toStoredProperties(kind, action.properties) });
     },
     toSelected: (select) => {
@@ -110,9 +111,16 @@ function shapeOf(kinds: readonly Kind[]): TableShape {
   };
 }
 
-/** The kind of a row of which only the key is known. */
-function kindAt(kinds: readonly Kind[], partition: string, row: string): Kind | undefined {
-  return kinds.find(({ entity }) => keyFieldsAt(entity, partition, row) !== undefined);
+/** The kind of a row of which only the key is known, and names of fields. Kinds with one form of key may have different fields. */
+function kindAt(
+  kinds: readonly Kind[],
+  partition: string,
+  row: string,
+  names: readonly string[] = [],
+): Kind | undefined {
+  const possible = kinds.filter(({ entity }) => keyFieldsAt(entity, partition, row) !== undefined);
+  const fields = names.filter((name) => /^[a-z]/.test(name));
+  return possible.find(({ byField }) => fields.every((field) => byField.has(field))) ?? possible[0];
 }
 
 function requireWritten<Written extends Action>(kind: Kind | undefined, action: Written): Written {

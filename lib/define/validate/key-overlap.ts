@@ -59,8 +59,16 @@ function* sharedKeyErrors(entities: readonly Entity[]): Generator<string> {
   for (const kinds of Map.groupBy(entities.flatMap(rowKinds), ({ table }) => table).values())
     for (const [position, one] of kinds.entries())
       for (const other of kinds.slice(position + 1))
-        if (haveOneKey(one, other))
+        if (haveOneKey(one, other) && !areToldApart(one.entity, other.entity))
           yield `Entity "${other.entity.name}": ${other.what} (${keyOf(other)}) can have the same key as ${one.what} (${keyOf(one)}) of "${one.entity.name}" in the table "${one.table}". Begin their row keys with different texts, or keep their fields apart by the schema: by z.literal, or by a pattern that is a plain sequence of ASCII characters such as ^[A-Z]{2}\\d+$, with neither alternatives nor the flags i, m and v, and not inside default, catch, pipe or lazy; z.uuid() and z.iso.date() are accepted, too.`;
+}
+
+/** True if no row of a table of another program is of both entities: a property has one value for each. */
+function areToldApart({ existing: one }: Entity, { existing: other }: Entity): boolean {
+  const theirs = other?.where ?? {};
+  return Object.entries(one?.where ?? {}).some(
+    ([name, value]) => Object.hasOwn(theirs, name) && theirs[name] !== value,
+  );
 }
 
 /** A grant of a partition opens the rows from the first to the last key of the entity. Storage checks no type of row. */
