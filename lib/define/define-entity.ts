@@ -88,7 +88,8 @@ function compile(name: string, declaration: Declaration): DeclaredEntity {
   const compiled = {
     ...withDefaults(options),
     access: compileAccess(options.access),
-    sharedTable: options.sharedTable ?? (options.existing ? true : undefined),
+    // A write without a read would drop what the other program has stored.
+    sharedTable: options.existing ? true : options.sharedTable,
   };
   const { attachments, split } = compiled;
   for (const field of Object.keys(attachments))

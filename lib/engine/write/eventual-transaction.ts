@@ -273,11 +273,11 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
  * not have been executed, or another writer has changed its rows since, and sending it again could undo that change.
  */
 async function findOwnWrite(write: Write, actions: readonly Action[]): Promise<readonly Stored[] | undefined> {
-  const { engine, writeId, changes } = write;
+  const { engine, changes } = write;
   // A row that is missing does not tell who deleted it.
   if (engine.now() >= write.deadline || changes.every(({ after }) => !after)) return undefined;
   const fresh = await readChanged(engine, changes).catch(() => undefined);
-  return fresh && isOwnWrite(fresh, writeId) ? resultsOf(write, { fresh, actions }) : undefined;
+  return fresh && isOwnWrite(write, fresh) ? resultsOf(write, { fresh, actions }) : undefined;
 }
 
 /** The result of a committed transaction whose reply was lost, from the rows that it wrote. Notes the changes. */
@@ -313,7 +313,7 @@ async function handleConflict(
     const fresh = await readChanged(engine, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
-    if (storageConflict.isRepeated && isOwnWrite(fresh, writeId)) return resultsOf(write, { fresh, actions });
+    if (storageConflict.isRepeated && isOwnWrite(write, fresh)) return resultsOf(write, { fresh, actions });
     // An earlier attempt may have been committed, and another writer may have changed what it wrote. So the intent stays.
     if (storageConflict.isRepeated && !areUnchanged(changes, fresh, writeId))
       throw noteUnknownOutcome(
@@ -386,10 +386,14 @@ function results(
 }
 
 /** True if the rows carry the id of this write: its reply was lost, and the SDK's retry was a conflict. */
-function isOwnWrite(fresh: readonly Fresh[], writeId: string): boolean {
-  return fresh.every(({ before, after }) => {
+function isOwnWrite({ writeId, changes, plan }: Write, fresh: readonly Fresh[]): boolean {
+  const written = results(changes, plan, new Map());
+  return fresh.every(({ entity, before, after }, index) => {
     if (before.state === 'absent') return !after;
-    return (before.state === 'live' ? before.system.WriteId : before.writeId) === writeId;
+    if (before.state !== 'live') return before.writeId === writeId;
+    if (before.system.WriteId !== writeId) return false;
+    // A merge of the program that fills the table keeps the id: the ETag is then that of values which this write has not seen.
+    return !entity.existing || isSame(before.values, written[index]?.values);
   });
 }
 
