@@ -19,6 +19,7 @@ import { carryLines } from './operations/backup/blobs.ts';
 import { drillBackup, drillPrefix } from './operations/backup/drill.ts';
 import { runBackup } from './operations/backup/run-backup.ts';
 import { collectOrphans } from './operations/collect-orphans.ts';
+import { followedTables, followTable, isFollowed } from './operations/follow.ts';
 import { describeForeign } from './operations/foreign-rows.ts';
 import { rememberIndexReads } from './operations/index-use.ts';
 import { OWN_ENTITIES, ownRowsOf } from './operations/resources.ts';
@@ -43,6 +44,7 @@ const ORPHANS_FOR_MS = 8 * MINUTE_MS;
 const BACKUP_FOR_MS = 8 * MINUTE_MS;
 /** A run ends before the next one is due. */
 const DRAIN_FOR_MS = 30_000;
+const FOLLOW_FOR_MS = 40_000;
 
 /**
  * The folder of the built console: beside this module in the package, and beside the bundle of an app. An app that runs from a clone has the
@@ -257,6 +259,20 @@ export const TIMERS: Readonly<Record<string, Timer>> = {
       const engine = await runtime.readyEngine(context);
       const consumer = { engine, entities: runtime.model.list, log: context };
       await drainQueues(consumer, { until, formerParts: await runtime.formerParts() });
+    },
+  },
+  /** Every minute: what other programs have changed in their tables, if it is time for a look. */
+  follow: {
+    schedule: '0 * * * * *',
+    isUsed: ({ list }) => list.some(isFollowed),
+    async run(runtime, context) {
+      const engine = await runtime.readyEngine(context);
+      const options = { until: Date.now() + FOLLOW_FOR_MS };
+      await runApart([...followedTables(runtime.model.list)], async ([table, entities]) => {
+        const { checked, repaired, left } = await followTable(engine, entities, options);
+        if (checked > 0 || repaired > 0) context.log(`${table}: ${checked} changed rows, ${repaired} repairs.`);
+        if (left > 0) context.warn(`${table}: ${left} differences left. npx rowkey verify lists them.`);
+      });
     },
   },
   /** Daily, at 04:10 UTC: restores a sample of the backup to tables of its own, compares it and drops it. Fails if it differs. */

@@ -127,7 +127,7 @@ var rules = [
     window: 'P2D'
     query: '''
       let began = toscalar(Metrics | summarize min(TimeGenerated));
-      datatable(Timer: string, within: timespan) ['roll-periods', 3h, 'collect-orphans', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h, 'backup', 3h, 'backup-drill', 26h]
+      datatable(Timer: string, within: timespan) ['roll-periods', 3h, 'collect-orphans', 26h, 'verify', 3h, 'expire', 3h, 'poison', 1h, 'follow', 1h, 'backup', 3h, 'backup-drill', 26h]
       | where hasBackup or Timer !startswith 'backup'
       | extend Timer = strcat(functionPrefix, Timer)
       | join kind=leftouter (
@@ -135,6 +135,8 @@ var rules = [
           | where Name == 'rowkey.timer.completed'
           | summarize completed = max(TimeGenerated) by Timer = tostring(Properties.timer)
         ) on Timer
+      // Only an app that follows a table of another program has this timer.
+      | where isnotnull(completed) or Timer != strcat(functionPrefix, 'follow')
       | extend since = coalesce(completed, began)
       | project Timer, measure = iff(isnull(since) or since > now() - within, 0, 1)
     '''

@@ -134,6 +134,29 @@ function ownerOf(entity: Entity, { at }: Projection, { partition, row, member }:
   return addressIfAny(entity, { ...parseKey(at.partition, partition), ...parseKey(at.row, row), ...inMember });
 }
 
+/**
+ * What a row of an index has of these entities, as keys of rows: the row itself, or some members of the list that it is. Undefined for a row that has nothing
+ * of them.
+ */
+export function partOf(
+  entity: Entity,
+  row: Row,
+  isOf: (owner: Pick<Address, 'partition' | 'row'>) => boolean,
+): { readonly row: Row; readonly members?: readonly string[] } | undefined {
+  const list = listFormOf(entity);
+  if (!list?.has(row)) return isOf(ownerIn(entity, row)) ? { row } : undefined;
+  const lists = projectionsOf(entity).filter(({ at, merge }) => merge?.list && isRowAt(at, row));
+  const { table, partition, row: key } = row;
+  const members = list.members(row).filter((member) =>
+    lists.some((projection) => {
+      const entry = { index: projection.name, table, partition, row: key, member };
+      const owner = ownerOf(entity, projection, entry);
+      return owner && isOf(owner);
+    }),
+  );
+  return members.length > 0 ? { row, members } : undefined;
+}
+
 /** True if an entity with these rows has the entry. A row of a partition belongs to an entity of this partition, whatever its values are. */
 export function hasEntry(projection: Projection, rows: readonly IndexEntry[], entry: IndexEntry): boolean {
   return rows.some((one) => isSameEntry(one, isSibling(projection) ? { ...entry, partition: one.partition } : entry));

@@ -17,7 +17,7 @@ import { isMarked, MARKED_TYPES } from '../storage/row-marks.ts';
 import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { recordAlone, recordForeign } from './foreign-rows.ts';
-import { createKnownFindings } from './known-findings.ts';
+import { createKnownFindings, type KnownFindings } from './known-findings.ts';
 import { ownRowsOf } from './resources.ts';
 import { surviveRow } from './survive-row.ts';
 import { checkEntity } from './verify-entity.ts';
@@ -109,74 +109,9 @@ export const verifyPage = inPattern(
     const { after } = position;
     const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
     const units = splitRows(engine, entity, { table, rows, after });
-    const partitions = new Set<string>();
-    const check = (unit: Unit) =>
-      surviveRow<readonly Suspicion[]>(
-        () => checkUnit(engine, entity, unit, { partitions, only }),
-        (reason) => [{ kind: 'invalid', of: entity.name, ...addressIn(unit.row), reason }],
-      );
-    const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
-    let isOver = limitTransactions(maxTransactions);
-    let checked: Awaited<ReturnType<typeof look>>[] = [];
-    // One entity may need hundreds of lookups, so a page may end early. The next page continues after the last unit.
-    let isEnd = false;
-    do {
-      const some = await takeFirst(units, UNITS_CONCURRENCY);
-      checked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
-      isEnd = some.length < UNITS_CONCURRENCY;
-    } while (!isEnd && !isOver());
-    let suspicious = checked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
-    if (suspicious.length > 0) await sleep(patience);
     const known = createKnownFindings(position.known);
-    const found: Finding[] = [];
-    const sums = new Set<string>();
-    isOver = limitTransactions(maxTransactions);
-    let refused = new Map<Unit, RefusedRepairs>();
-    for (let attempts = REPAIR_ATTEMPTS; suspicious.length > 0; attempts -= 1) {
-      partitions.clear();
-      const before = refused;
-      refused = new Map();
-      for (const [index, unit] of suspicious.entries()) {
-        const isFirstTime = attempts === REPAIR_ATTEMPTS;
-        if (isFirstTime && index > 0 && isOver()) {
-          // The next page begins with this unit.
-          checked = checked.slice(
-            0,
-            checked.findIndex((one) => one.unit === unit),
-          );
-          isEnd = false;
-          break;
-        }
-        const suspicions = await check(unit);
-        found.push(...mendedWith(before.get(unit), suspicions));
-        const left: Suspicion[] = [];
-        const again: Suspicion[] = [];
-        const { length } = found;
-        for (const suspicion of suspicions) {
-          const { repair: mend, losesValues = false, kind } = suspicion;
-          if (known.explains(suspicion)) continue;
-          const isToRepair = repair === 'safe' ? !losesValues : repair;
-          // A count is recounted from the rows beside it, so no other finding can explain it.
-          const mayRepair = isToRepair && mend !== undefined && !(known.isFull && kind === 'wrong-total');
-          if (mayRepair && (await surviveRow(mend, () => false))) {
-            found.push(toFinding(suspicion, true));
-            if (suspicion.sum) sums.add(textOf(suspicion.sum));
-          } else if (mayRepair && attempts > 1 && !isOver()) again.push(suspicion);
-          else left.push(suspicion);
-        }
-        // Checked once more, with all that is left of it.
-        if (again.length > 0) {
-          refused.set(unit, { suspicions: again, isChanged: found.length > length });
-          continue;
-        }
-        for (const suspicion of left) known.add(suspicion);
-        found.push(...left.map((suspicion) => toFinding(suspicion, false)));
-      }
-      // A sum may be wrong after its entries were repaired, and an entry after the copies in its entity were.
-      const ofSums = checked.map(({ unit }) => unit).filter((unit) => sums.has(textOf(unit.row)) && !refused.has(unit));
-      suspicious = [...refused.keys(), ...ofSums];
-      sums.clear();
-    }
+    const limits = { repair, only, patience, maxTransactions, known };
+    const { checked, found, isEnd } = await checkUnits(engine, entity, units, limits);
     const left = position.left + found.filter(({ repaired }) => !repaired).length;
     const { isOwnRow = ownRowsOf([declared]) } = options;
     const others = checked.filter(({ unit }) => unit.isWhole && !isOwnRow(unit.row));
@@ -196,6 +131,107 @@ export const verifyPage = inPattern(
     return { ...page, next: isLast ? undefined : { table: position.table + 1, ...follow } };
   },
 );
+
+/** Checks units, as many as there are transactions for, and repairs what it finds. */
+async function checkUnits(
+  engine: Engine,
+  entity: Entity,
+  units: AsyncGenerator<Unit, undefined>,
+  {
+    repair,
+    only,
+    patience,
+    maxTransactions,
+    known,
+  }: Pick<VerifyOptions, 'repair' | 'only'> & {
+    readonly patience: number;
+    readonly maxTransactions: number | undefined;
+    readonly known: KnownFindings;
+  },
+): Promise<{ readonly checked: readonly Checked[]; readonly found: readonly Finding[]; readonly isEnd: boolean }> {
+  const partitions = new Set<string>();
+  const check = (unit: Unit) =>
+    surviveRow<readonly Suspicion[]>(
+      () => checkUnit(engine, entity, unit, { partitions, only }),
+      (reason) => [{ kind: 'invalid', of: entity.name, ...addressIn(unit.row), reason }],
+    );
+  const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
+  let isOver = limitTransactions(maxTransactions);
+  let checked: Checked[] = [];
+  // One entity may need hundreds of lookups, so a page may end early. The next page continues after the last unit.
+  let isEnd = false;
+  do {
+    const some = await takeFirst(units, UNITS_CONCURRENCY);
+    checked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
+    isEnd = some.length < UNITS_CONCURRENCY;
+  } while (!isEnd && !isOver());
+  let suspicious = checked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
+  if (suspicious.length > 0) await sleep(patience);
+  const found: Finding[] = [];
+  const sums = new Set<string>();
+  isOver = limitTransactions(maxTransactions);
+  let refused = new Map<Unit, RefusedRepairs>();
+  for (let attempts = REPAIR_ATTEMPTS; suspicious.length > 0; attempts -= 1) {
+    partitions.clear();
+    const before = refused;
+    refused = new Map();
+    for (const [index, unit] of suspicious.entries()) {
+      const isFirstTime = attempts === REPAIR_ATTEMPTS;
+      if (isFirstTime && index > 0 && isOver()) {
+        // The next page begins with this unit.
+        checked = checked.slice(
+          0,
+          checked.findIndex((one) => one.unit === unit),
+        );
+        isEnd = false;
+        break;
+      }
+      const suspicions = await check(unit);
+      found.push(...mendedWith(before.get(unit), suspicions));
+      const left: Suspicion[] = [];
+      const again: Suspicion[] = [];
+      const { length } = found;
+      for (const suspicion of suspicions) {
+        const { repair: mend, losesValues = false, kind } = suspicion;
+        if (known.explains(suspicion)) continue;
+        const isToRepair = repair === 'safe' ? !losesValues : repair;
+        // A count is recounted from the rows beside it, so no other finding can explain it.
+        const mayRepair = isToRepair && mend !== undefined && !(known.isFull && kind === 'wrong-total');
+        if (mayRepair && (await surviveRow(mend, () => false))) {
+          found.push(toFinding(suspicion, true));
+          if (suspicion.sum) sums.add(textOf(suspicion.sum));
+        } else if (mayRepair && attempts > 1 && !isOver()) again.push(suspicion);
+        else left.push(suspicion);
+      }
+      // Checked once more, with all that is left of it.
+      if (again.length > 0) {
+        refused.set(unit, { suspicions: again, isChanged: found.length > length });
+        continue;
+      }
+      for (const suspicion of left) known.add(suspicion);
+      found.push(...left.map((suspicion) => toFinding(suspicion, false)));
+    }
+    // A sum may be wrong after its entries were repaired, and an entry after the copies in its entity were.
+    const ofSums = checked.map(({ unit }) => unit).filter((unit) => sums.has(textOf(unit.row)) && !refused.has(unit));
+    suspicious = [...refused.keys(), ...ofSums];
+    sums.clear();
+  }
+  return { checked, found, isEnd };
+}
+
+/** Checks some rows of an entity, or some members of its lists, and repairs what loses no value. Returns what it has found. */
+export async function repairRows(
+  engine: Engine,
+  entity: Entity,
+  rows: readonly Pick<Unit, 'row' | 'members'>[],
+  { patience = PATIENCE_MS }: Pick<VerifyOptions, 'patience'> = {},
+): Promise<readonly Finding[]> {
+  async function* toUnits(): AsyncGenerator<Unit, undefined> {
+    for (const row of rows) yield { ...row, isWhole: true };
+  }
+  const options = { repair: 'safe', only: undefined, patience, maxTransactions: Number.POSITIVE_INFINITY } as const;
+  return (await checkUnits(engine, entity, toUnits(), { ...options, known: createKnownFindings() })).found;
+}
 
 function textOf({ table, partition, row }: Address): string {
   return JSON.stringify([table, partition, row]);
@@ -232,6 +268,11 @@ function tablesToCheck(entity: Entity, only: string | undefined): string[] {
 export function limitTransactions(maxTransactions = PAGE_TRANSACTIONS): () => boolean {
   const before = transactionsSoFar();
   return () => transactionsSoFar() - before >= maxTransactions;
+}
+
+interface Checked {
+  readonly unit: Unit;
+  readonly suspicions: readonly Suspicion[];
 }
 
 /** Checked and repaired as a whole: a row, or some members of a list. */

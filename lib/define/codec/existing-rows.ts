@@ -320,7 +320,7 @@ function toFilter(
   // A tombstone has no other property.
   const ofEngine: RowComparison[] = only && !kind ? [{ name: OWN_TYPE, operator: 'eq', values: [only.type] }] : [];
   const where = [...(given.where ?? []), ...(only && 'where' in only ? (only.where ?? []) : [])];
-  const compare = (comparison: RowComparison) => (kind ? toComparison(kind, comparison) : undefined);
+  const compare = (comparison: RowComparison) => toComparison(kind, comparison);
   const compared = where.flatMap((condition): RowCondition[] => {
     if (!('anyOf' in condition)) return [compare(condition) ?? []].flat();
     const anyOf = condition.anyOf.map((all) => all.map(compare));
@@ -333,9 +333,9 @@ function toFilter(
   return { filter: { where: [...ofEngine, ...ofKind, ...compared], counted: given.counted }, isOfType };
 }
 
-function toComparison({ byField }: Kind, { name, operator, values }: RowComparison): RowComparison | undefined {
+function toComparison(kind: Kind | undefined, { name, operator, values }: RowComparison): RowComparison | undefined {
   if (name === 'Timestamp') return { name, operator, values };
-  const column = byField.get(name);
+  const column = kind?.byField.get(name);
   if (!column) return undefined;
   try {
     return { name: column.name, operator, values: values.map((value) => fromColumn(column, value)) };

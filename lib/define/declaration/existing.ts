@@ -24,8 +24,8 @@ export interface Existing<Field extends string = string> {
   /** True if the app only reads the table: every write of the entity is refused. */
   readonly readOnly?: boolean | undefined;
   /**
-   * Seconds between the looks at what the other program has changed, from 10 to 86,400: indexes and totals then follow its writes. Each look reads the table. By default
-   * only the consistency check does.
+   * The least seconds between two looks at what the other program has changed, from 60 to 86,400: indexes, totals and unique values then follow its writes. A
+   * timer of the app begins them, and `docs/existing-tables.md` says what each one costs. By default only the consistency check repairs them.
    */
   readonly follow?: number | undefined;
 }
@@ -42,5 +42,5 @@ export const ExistingOptions = optionsOf({
     .optional(),
   where: z.record(propertyName, z.union([z.string(), z.number(), z.boolean()])).optional(),
   readOnly: z.boolean().optional(),
-  follow: z.int().min(10).max(86_400).optional(),
+  follow: z.int().min(60).max(86_400).optional(),
 } satisfies Record<keyof Existing, z.ZodType>);
