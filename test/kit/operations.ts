@@ -12,6 +12,7 @@ import { readBackupStatus } from '../../lib/operations/backup/status.ts';
 import { undelete } from '../../lib/operations/backup/undelete.ts';
 import { verifyBackup } from '../../lib/operations/backup/verify-backup.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
+import { followTable } from '../../lib/operations/follow.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
 import { arrangeLayers, planLayers, planToLayer0 } from '../../lib/operations/layers.ts';
 import { guardModel } from '../../lib/operations/model-guard.ts';
@@ -87,6 +88,7 @@ export const operationsCheck = {
   cleanUpIndex,
   collectOrphans,
   createAuditLog,
+  followTable,
   readAccountStates,
   readChanges,
   readQueueStates,
