@@ -89,10 +89,14 @@ export async function queryRows(
     const settings = { maxPageSize, ...(continuationToken === undefined ? {} : { continuationToken }) };
     const pages = client.listEntities({ queryOptions, onResponse }).byPage(settings);
     const { value: page } = await storageCall(pages.next(), client.tableName);
-    const read =
-      isTyped || shape
-        ? parseRows(body).map((row) => ({ table, ...row, ...(shape && { properties: shape.toProperties(row) }) }))
-        : [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
+    const typed = isTyped || shape ? parseRows(body) : undefined;
+    if (projected && typed?.some(({ properties }) => shape?.isAmbiguous(properties))) {
+      projected = undefined;
+      continue;
+    }
+    const read = typed
+      ? typed.map((row) => ({ table, ...row, ...(shape && { properties: shape.toProperties(row) }) }))
+      : [...(page ?? [])].map((entity, index) => toRow(table, entity, sent[index]));
     if (keeps && projected && read.some(({ row }) => isAmbiguous(row))) {
       projected = undefined;
       continue;

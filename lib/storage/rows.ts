@@ -85,9 +85,9 @@ export async function readRow(
     const client = account.table(table);
     const found = await unlessRefused(['missing'], client.getEntity(partition, row, options), client.tableName);
     if (!found) return undefined;
-    const properties = shape
-      ? shape.toProperties({ partition, row, properties: parseProperties(body) })
-      : toRowProperties(found);
+    const typed = shape && parseProperties(body);
+    if (sent && typed && shape.isAmbiguous(typed)) return readRow(storage, { table, partition, row });
+    const properties = typed ? shape.toProperties({ partition, row, properties: typed }) : toRowProperties(found);
     return { table, partition, row, etag, properties };
   };
   return storage.accounts ? readAtOwner(storage.accounts, { table, partition }, read) : read(storage);

@@ -9,6 +9,8 @@ export interface TableShape {
   toProperties(row: Pick<Row, 'partition' | 'row' | 'properties'>): Properties;
   /** The action as it is stored. Throws `invalid-input` for a value that its type cannot have, and `forbidden` for a table that is only read. */
   toStored(partition: string, action: Action): Action;
+  /** True if only all of its properties tell whose row this is, so that a read of some of them is repeated with all. */
+  isAmbiguous(stored: Properties): boolean;
   /** The stored properties of which a read makes these. */
   toSelected(select: readonly string[]): string[];
   /**

@@ -6,9 +6,12 @@ import { z } from 'zod';
 import { defineEntity, defineModel, indexEntity, interPartitionIndex, RowkeyError, total } from '../../lib/index.ts';
 import { httpClient } from '../../local/walk/known-messages.ts';
 import { type Point, requestTo } from '../faulty-http-client.ts';
+import { appFunctions } from '../kit/api.ts';
 import type { Entity } from '../kit/define.ts';
 import { type Engine, engineRead, engineWrite } from '../kit/engine.ts';
 import { operationsCheck, operationsModel } from '../kit/operations.ts';
+import { storageRows } from '../kit/storage.ts';
+import { openApp } from '../open-app.ts';
 import { samplePoints, sampleRuns } from '../points.ts';
 import { testStorage } from '../storage.ts';
 import { countEach } from '../tried-faults.ts';
@@ -41,6 +44,7 @@ const model = defineModel({
   ],
 });
 const [members] = model.list as [Entity];
+const app = openApp(import.meta.url, model);
 const world = await openWorld(import.meta.url, [members]);
 const connected = { allowInsecureConnection: true };
 const table = TableClient.fromConnectionString(testStorage(import.meta.url), 'clubmembers', connected);
@@ -163,10 +167,11 @@ async function verified({ repair }: { readonly repair: boolean }): Promise<strin
   }
 }
 
-/** Deletes all rows of the other program, and what follows from them. */
+/** Deletes all rows of the other program, what follows from them, and what is known of earlier looks. */
 beforeEach(async () => {
   for await (const { partitionKey = '', rowKey = '' } of table.listEntities())
     await table.deleteEntity(partitionKey, rowKey);
+  await succeeds(world.storage.table('system').deleteEntity('follow', 'clubmembers'));
   await verified({ repair: true });
 });
 
@@ -306,6 +311,29 @@ test('a look reads the rows that changed since the last one began, less a margin
   expect((await look(ahead)).checked).toBeGreaterThan(0);
   expect((await look(withClock(world.engine, Date.now))).checked).toBe(0);
   expect((await look(withClock(world.engine, Date.now))).checked).toBeGreaterThan(0);
+});
+
+test('a row that the other program has merged into while it was deleted is found by a read of some fields, and followed', async () => {
+  const tag = newTag();
+  await follow(world.engine, nextLook());
+  await put(tag, { RowkeyType: 'tombstone', RowkeyWriteId: 'w', LastName: 'Jones' });
+  const { values } = await engineRead.readEntity(world.engine, members, { memberId: tag }, { select: ['memberId'] });
+  expect(values.memberId).toBe(tag);
+  await follow(world.engine, nextLook(2));
+  const { rows } = await storageRows.scanTable(world.storage, { table: 'membersbyname', limit: 10 });
+  expect(rows.map(({ row }) => row)).toEqual([tag]);
+});
+
+test('the app has a timer for its looks, which tells what it has repaired', async () => {
+  await put(newTag(), { LastName: 'Jones' });
+  const logged: string[] = [];
+  const log = (text: string) => logged.push(text);
+  const timer = appFunctions.timersOf(model).find(([name]) => name === 'follow')?.[1];
+  await app.provision();
+  await timer?.run(app.runtime, { log, warn: log, error: log } as never);
+  expect(logged.filter((text) => text.startsWith('clubmembers'))).toEqual([
+    expect.stringMatching(/^clubmembers: [1-9]\d* changed rows, [1-9]\d* repairs\.$/),
+  ]);
 });
 
 test('a look is repeated after its time, and not before', async () => {

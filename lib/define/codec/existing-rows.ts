@@ -99,6 +99,8 @@ function shapeOf(kinds: readonly Kind[]): TableShape {
         kindNamed(action.properties.EntityType) ?? kindAt(kinds, partition, action.row, Object.keys(action.properties));
       return requireWritten(kind, { ...action, properties: toStoredProperties(kind, action.properties) });
     },
+    // The other program may have merged into a row that the engine was about to remove.
+    isAmbiguous: (stored) => typeof stored[OWN_TYPE] === 'string',
     toSelected: (select) => {
       const names = select.flatMap((name) => {
         // An entity of another kind may have the field under another name.
