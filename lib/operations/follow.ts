@@ -54,7 +54,7 @@ interface FollowOptions {
   readonly patience?: number;
 }
 
-export interface Followed {
+interface Followed {
   /** The changed rows that were checked. */
   readonly checked: number;
   readonly repaired: number;

@@ -353,4 +353,11 @@ export const ENGINE_WRITE: readonly Cut[] = [
     test: ['test/lib/engine/transfer/requesting.test.ts', 'the request of an %s that is repeated is one operation'],
     finds: 'No message of transfers has',
   },
+  {
+    without: 'A writer takes a row into which another program has merged for its own write',
+    file: 'lib/engine/write/eventual-transaction.ts',
+    edits: [['!entity.existing || isSame(before.values, written[index]?.values)', 'written.length > index']],
+    test: ['test/existing/beside.test.ts', 'update with an interrupting merge: no write is lost or done twice'],
+    finds: 'to deeply equal { memberId:',
+  },
 ];

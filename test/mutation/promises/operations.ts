@@ -103,6 +103,23 @@ export const OPERATIONS: readonly Cut[] = [
     finds: 'expected { …(7) } to deeply equal { …(7) }',
   },
   {
+    without: 'A look at a table of another program leaves the index rows of former values',
+    file: 'lib/operations/follow.ts',
+    edits: [['(owner) => keys.has(keyOf(owner))', '() => keys.size < 0']],
+    test: [
+      'test/existing/beside.test.ts',
+      'after a look, indexes, lists, unique values and totals are those of the changed rows',
+    ],
+    finds: "expected [ 'orphaned', 'orphaned'",
+  },
+  {
+    without: 'A look at a table of another program begins at any time',
+    file: 'lib/operations/follow.ts',
+    edits: [['if (before?.isFinished && engine', 'if (before?.isFinished && every < 0 && engine']],
+    test: ['test/existing/beside.test.ts', 'a look is repeated after its time, and not before'],
+    finds: 'expected 1 to be +0',
+  },
+  {
     without: 'A closed slot is open while it moves',
     recommendations: ['d-offline'],
     file: 'lib/operations/slot-mover.ts',
