@@ -38,6 +38,7 @@ export const SYSTEM_PARTITIONS = {
   restore: 'restore',
   drill: 'backup-drill',
   load: 'bulk-load',
+  copied: 'copied',
 } as const;
 
 /** Row keys of the system table. Beside the first two are rows with the names of entities, which are letters and digits. */
@@ -85,6 +86,7 @@ export const ROW_TYPES = {
   drill: 'backup-drill',
   verification: 'backup-verification',
   load: 'bulk-load',
+  copied: 'copied',
 } as const;
 
 /** Properties, or what they begin with. The name of a field begins with a lower-case letter. */

@@ -77,7 +77,7 @@ async function isThere(storage: Storage): Promise<boolean> {
   return found.every((exists) => exists);
 }
 
-async function openKeys({ keys, credential }: FoundAccounts, data: string): Promise<KeyRing> {
+export async function openKeys({ keys, credential }: FoundAccounts, data: string): Promise<KeyRing> {
   if (keys && 'keyUri' in keys) {
     const used = await credential();
     if (used) return createKeyVaultKeyRing({ keyUri: keys.keyUri, credential: used });
@@ -104,7 +104,7 @@ function parsePlace(
 }
 
 /** An account by its connection string, or by the address of its tables, such as `https://name.table.core.windows.net`. */
-function toAccount(connection: string, credential: TokenCredential | undefined): AccountOptions {
+export function toAccount(connection: string, credential: TokenCredential | undefined): AccountOptions {
   if (!URL.canParse(connection)) {
     if (/[;=]/.test(connection)) return { connectionString: connection };
     throw new Error(

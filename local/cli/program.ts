@@ -5,6 +5,7 @@ import { addAccountsCommands } from './accounts-command.ts';
 import { createBackupCommand } from './backup-command.ts';
 import { createCheckCommand } from './check-command.ts';
 import { createCommand, run } from './command.ts';
+import { createCopyCommand } from './copy-command.ts';
 import { createDeployCommand } from './deploy-command.ts';
 import { createExportCommand } from './export-command.ts';
 import { createImportCommand } from './import-command.ts';
@@ -13,6 +14,7 @@ import { createInfraModelCommand } from './infra-model-command.ts';
 import { createInspectCommand } from './inspect-command.ts';
 import { accountsOpener } from './open-accounts.ts';
 import { backupOpener } from './open-backup.ts';
+import { copyOpener } from './open-copy.ts';
 import { restoreOpener } from './open-restore.ts';
 import {
   createPurgeCommand,
@@ -65,6 +67,7 @@ export function createProgram(): Command {
     .commandsGroup('Operate:')
     .addCommand(createImportCommand().name('import'))
     .addCommand(createExportCommand().name('export'))
+    .addCommand(createCopyCommand(copyOpener()).name('copy'))
     .addCommand(createVerifyCommand().name('verify'))
     .addCommand(createReindexCommand().name('reindex'))
     .addCommand(createRekeyCommand().name('rekey'))

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { pMapIterable } from 'p-map';
 import { z } from 'zod';
 import { omit, type Values } from '../../../lib/base/values.ts';
@@ -18,6 +17,7 @@ import {
   upgradeRow,
 } from './kinds.ts';
 import { canonicalText, FILES, filesOf, type Manifest, parseMemberName, sha256, toLines } from './manifest.ts';
+import { bucketOf, Sums } from './sums.ts';
 import { readTar } from './tar-file.ts';
 
 /**
@@ -27,7 +27,6 @@ import { readTar } from './tar-file.ts';
 
 const PAGE = 200;
 const FILES_CONCURRENCY = 8;
-const BUCKETS = 4_096;
 const MAX_PRINTED = 20;
 
 interface Comparison {
@@ -70,30 +69,6 @@ export async function compareAll(comparison: Comparison): Promise<number> {
   } finally {
     progress.stop();
   }
-}
-
-/** The sum of the hashes of rows, for each bucket of keys. */
-class Sums {
-  readonly #sums = new BigUint64Array(2 * BUCKETS);
-
-  add(key: string, row: Values): void {
-    const bucket = bucketOf(key);
-    const digest = createHash('sha256').update(canonicalText(row)).digest();
-    for (const half of [0, 1]) {
-      const at = 2 * bucket + half;
-      this.#sums[at] = BigInt.asUintN(64, (this.#sums[at] ?? 0n) + digest.readBigUInt64LE(8 * half));
-    }
-  }
-
-  differences(other: Sums): ReadonlySet<number> {
-    const found = new Set<number>();
-    for (const [at, sum] of this.#sums.entries()) if (sum !== other.#sums[at]) found.add(Math.floor(at / 2));
-    return found;
-  }
-}
-
-function bucketOf(key: string): number {
-  return createHash('sha256').update(key).digest().readUInt16LE(0) % BUCKETS;
 }
 
 function keyOf({ entity }: Kind, row: Values): string {

@@ -1,0 +1,81 @@
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { z } from 'zod';
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
+import type { LinkedModel } from '../../lib/define/define-model.ts';
+import { createEngine, type Engine } from '../../lib/engine/engine.ts';
+import { createJournal } from '../../lib/operations/backup/journal.ts';
+import { createRekey } from '../../lib/operations/rekey.ts';
+import { BACKUP_ACCOUNT, openStorage } from '../../lib/storage/storage.ts';
+import type { Mapping } from '../copy/read-source.ts';
+import { importModel } from '../instance/import-model.ts';
+import { findAccounts } from './open-accounts.ts';
+import { openKeys, toAccount } from './open-restore.ts';
+
+/** The tables of another program, and the app into whose tables they are copied. */
+export interface OpenCopy {
+  /** An engine of each, with the shapes of its model. */
+  readonly from: Engine;
+  readonly to: Engine;
+  readonly source: Pick<LinkedModel, 'list'>;
+  readonly model: Pick<LinkedModel, 'list'>;
+  readonly maps: Maps;
+  readonly mapsBack: Maps;
+}
+
+type Maps = Readonly<Record<string, Mapping>>;
+
+interface Opening {
+  readonly data: string;
+  /** A connection string, an address or the name of an account. */
+  readonly from: string;
+  readonly source: string;
+}
+
+const Mappings = z
+  .record(
+    z.string(),
+    z.custom<Mapping>((value) => typeof value === 'function'),
+  )
+  .default({});
+
+/** Returns a function that opens what a copy needs, as `accountsOpener` opens accounts. Without a model, uses that of the app. */
+export function copyOpener(own?: LinkedModel): (opening: Opening) => Promise<OpenCopy> {
+  return async ({ data, from, source: file }) => {
+    const source = await importModel(resolve(file));
+    if (!source) throw new Error(`The file ${file} exports no "model".`);
+    const exported: Readonly<Record<string, unknown>> = await import(pathToFileURL(resolve(file)).href);
+    const { data: maps } = Mappings.safeParse(exported.map);
+    const { data: mapsBack } = Mappings.safeParse(exported.mapBack);
+    if (!maps || !mapsBack) throw new Error(`"map" and "mapBack" of ${file} must have a function for each entity.`);
+    const found = await findAccounts(data);
+    const model = own ?? (await found.loadModel());
+    const there = toAccount(
+      /^[a-z0-9]{3,24}$/.test(from) ? `https://${from}.table.core.windows.net` : from,
+      (await found.credential()) ?? (await cliCredential(from)),
+    );
+    const plain = openStorage(found.options, model.prefix);
+    const backup =
+      model.backup && found.backup
+        ? openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, model.prefix)
+        : undefined;
+    // Else changes would be in no backup until its next snapshot.
+    const storage = backup
+      ? { ...plain, backup, journal: createJournal({ backup, storage: plain }, model.list) }
+      : plain;
+    const { rulesMaxAge, queueParts } = model;
+    const options = { keys: await openKeys(found, data), rulesMaxAge, queueParts, rekey: createRekey(model.list) };
+    return {
+      from: createEngine(withShapes(openStorage(there, source.prefix), source.list)),
+      to: createEngine(withShapes(storage, model.list), options),
+      ...{ source, model, maps, mapsBack },
+    };
+  };
+}
+
+/** An app on this machine has no identity of its own. */
+async function cliCredential(from: string) {
+  if (/[;=]/.test(from)) return undefined;
+  const { AzureCliCredential } = await import('@azure/identity');
+  return new AzureCliCredential();
+}
