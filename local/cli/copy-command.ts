@@ -162,16 +162,23 @@ async function runPlan({ opened: { from, to }, kinds, since: given, say, ...work
   return rejected === 0;
 }
 
-async function runCompare({ opened: { from, to: engine }, kinds, say, ...work }: Work): Promise<boolean> {
+async function runCompare({
+  opened: { from, to: engine },
+  kinds,
+  say,
+  signal,
+  onRows,
+  ...work
+}: Work): Promise<boolean> {
   const reports: SourceReport[] = [];
   const expected = async function* () {
     for (const [table, some] of byTable(kinds)) {
       const report = newReport(table, some);
       reports.push(report);
-      yield* readSource(from.storage, some, { ...work, report });
+      yield* readSource(from.storage, some, { signal, onRows, report });
     }
   };
-  const found = await compare({ engine, kinds, expected, say, ...work });
+  const found = await compare({ engine, kinds, expected, say, signal, onRows });
   // A second reading has others.
   const first = new Map(reports.toReversed().map((report) => [report.table, report]));
   const unreadable = [...first.values()]

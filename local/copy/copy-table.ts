@@ -2,7 +2,10 @@ import { ROW_TYPES, SYSTEM_PARTITIONS } from '../../lib/base/engine-names.ts';
 import { hasCode, RowkeyError } from '../../lib/base/errors.ts';
 import { pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import { indexEntriesOf } from '../../lib/define/places/index-entries.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
+import { readLive } from '../../lib/engine/read/entity-rows.ts';
+import { settleEntries } from '../../lib/engine/reconcile/reconcile.ts';
 import { writePartitions } from '../../lib/engine/write/entity-batch.ts';
 import { preparePut } from '../../lib/engine/write/entity-write.ts';
 import { bulkLoad, canBulkLoad } from '../../lib/operations/bulk-load.ts';
@@ -125,7 +128,9 @@ async function copyChanges(
     for (const [at, kind] of kinds.entries()) {
       const counts = done[at];
       if (counts)
-        for (const key of await put(engine, kind.to, page.get(kind) ?? [], counts))
+        for (const key of await put(engine, kind.to, page.get(kind) ?? [], counts, {
+          isAfterLoad: states[at]?.mark === undefined,
+        }))
           stored.add(`${kind.to.name} ${key}`);
     }
   for (const state of states) {
@@ -155,7 +160,6 @@ async function feed(
 ): Promise<void> {
   const channels = kinds.map(() => new TransformStream<readonly Values[], readonly Values[]>());
   const writers = channels.map(({ writable }) => writable.getWriter());
-  const fail = (error: unknown) => Promise.all(writers.map((writer) => writer.abort(error).catch(() => undefined)));
   const working = kinds.map(async (kind, at) => {
     const { readable } = channels[at] ?? new TransformStream<readonly Values[], readonly Values[]>();
     await work(kind, flatten(readable));
@@ -169,8 +173,10 @@ async function feed(
   try {
     await Promise.all([all, reading]);
   } catch (error) {
-    await fail(error);
-    await Promise.allSettled([...working, reading]);
+    // Not awaited: a write ends only when its rows are read, or its reader is canceled.
+    for (const { readable } of channels) if (!readable.locked) readable.cancel(error).catch(() => undefined);
+    for (const writer of writers) writer.abort(error).catch(() => undefined);
+    await Promise.allSettled(working);
     throw error;
   }
 }
@@ -223,6 +229,7 @@ export async function put(
   entity: Entity,
   rows: readonly Values[],
   counts: KindCopied,
+  { isAfterLoad = false } = {},
 ): Promise<readonly string[]> {
   const writes = rows.flatMap((values) => {
     try {
@@ -236,6 +243,12 @@ export async function put(
     }
   });
   const outcomes = await writePartitions(engine, writes, { leavesReferences: true });
+  // A load that died has left entities without their entries, and has not found those whose rows have changed since.
+  if (isAfterLoad)
+    for (const { address } of writes) {
+      const indexEntries = indexEntriesOf(entity, (await readLive(engine, entity, address))?.values);
+      await settleEntries(engine, entity, address, { indexEntries, isRepair: true });
+    }
   return writes.flatMap((write) => {
     const done = outcomes.get(write);
     const key = formatKey(entity, write.key);
