@@ -12,6 +12,7 @@ import { copyTable, formatKey, type KindCopied, nextSince, put } from '../copy/c
 import { planCopy, priceOf } from '../copy/plan-copy.ts';
 import {
   findKinds,
+  isCopied,
   type Kind,
   type KindReport,
   newReport,
@@ -89,7 +90,7 @@ export function createCopyCommand(open: Open): Command {
       try {
         const { isDone, transactions } = await measureCost(async (cost) => ({
           isDone: back
-            ? await runBack({ ...work, kinds: toBack(kinds, mapsBack) }, compare === true)
+            ? await runBack({ ...work, kinds }, { mapsBack, isComparison: compare === true })
             : await (compare ? runCompare : dryRun ? runPlan : runCopy)({ ...work, kinds }),
           transactions: cost.transactions,
         }));
@@ -191,11 +192,15 @@ async function runCompare({
 }
 
 async function runBack(
-  { opened: { from: engine, to }, kinds, say, ...work }: Work,
-  isComparison: boolean,
+  { opened: { from: engine, to }, kinds: forth, say, ...work }: Work,
+  { mapsBack, isComparison }: Pick<OpenCopy, 'mapsBack'> & { readonly isComparison: boolean },
 ): Promise<boolean> {
+  const kinds = toBack(forth, mapsBack);
   const expected = () => readBack(to, kinds, work);
-  const found = await compare({ engine, kinds, expected, say, ...work });
+  // A row that no copy has brought into the app is not one that the app has deleted.
+  const isNoted = (one: Difference) =>
+    one.is !== 'extra' || forth.some((kind) => kind.from === one.kind.to && isCopied(kind, one.values));
+  const found = await compare({ engine, kinds, expected, say, isNoted, ...work });
   const unsure = new Set(namesOfRejected(found));
   if (isComparison) return finish(found.length, { found, unsure, engine, say, isDelete: work.delete === true });
   let rejected = 0;
@@ -225,10 +230,13 @@ function toBack(kinds: readonly Kind[], mapsBack: OpenCopy['mapsBack']): Kind[] 
 
 async function compare({
   say,
+  isNoted = () => true,
   ...comparison
-}: Parameters<typeof compareCopy>[0] & Pick<Work, 'say'>): Promise<Difference[]> {
+}: Parameters<typeof compareCopy>[0] &
+  Pick<Work, 'say'> & { readonly isNoted?: (one: Difference) => boolean }): Promise<Difference[]> {
   const found: Difference[] = [];
   for await (const difference of compareCopy(comparison)) {
+    if (!isNoted(difference)) continue;
     found.push(difference);
     say(describeDifference(difference));
   }

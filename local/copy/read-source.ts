@@ -176,3 +176,14 @@ export function expectValues(entity: Entity, mapped: Values): Values {
   const computed = entity.decidedFields.filter((field) => !entity.keyFields.includes(field));
   return omit(validate(entity, omit(mapped, computed)), computed);
 }
+
+/** True if a copy brings the entity with these values of the source into the app. */
+export function isCopied({ to, map }: Kind, values: Values): boolean {
+  try {
+    // An unreadable value is read as null.
+    const mapped = Object.values(values).includes(null) ? undefined : map ? map(values) : values;
+    return mapped !== undefined && expectValues(to, mapped) !== undefined;
+  } catch {
+    return false;
+  }
+}

@@ -291,6 +291,18 @@ test('copies back what changed in the app, and no other row', async () => {
   expect((await copy.run('--compare')).lines).toEqual(['0 differences.']);
 });
 
+test('deletes in the old tables only what the app has deleted, and no row that was never copied', async () => {
+  const isWanted = (values: Values) => (values.tier === 'Gold' ? undefined : values);
+  const copy = await openShop(SOME, { maps: { customers: isWanted }, mapsBack: { customers: (values) => values } });
+  await copy.run();
+  await engineWrite.deleteEntity(copy.to, app.entities.orders as never, { customerId: 1, orderNo: 451 });
+  const { lines, code } = await copy.run('--back', '--delete');
+  const extra = lines.filter((line) => line.includes('extra'));
+  expect(extra).toEqual(['orders "1/451" is extra.', '1 extra entities deleted.']);
+  expect(code).toBeUndefined();
+  expect(await readRows(copy.source)).toEqual(SOME.filter((row) => !row.includes('"order-00000451"')));
+});
+
 test.each(['before', 'after'] as const)(
   'a copy that dies right %s a call is completed by a second one',
   async (side) => {
