@@ -17,7 +17,7 @@ import { expectValues, type Kind } from './read-source.ts';
 const PAGE = 1_000;
 
 /** The values that are to be stored of one kind. */
-export type Expected = () => AsyncIterable<ReadonlyMap<Kind, readonly Values[]>>;
+type Expected = () => AsyncIterable<ReadonlyMap<Kind, readonly Values[]>>;
 
 export type Difference =
   | {

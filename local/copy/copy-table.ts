@@ -43,7 +43,7 @@ const MARGIN_MS = 5 * 60_000;
 const GROUP = 1_000;
 
 /** What was done with the rows of one kind. */
-export interface Copied {
+interface Copied {
   created: number;
   /** Replaced by other values. */
   changed: number;

@@ -20,7 +20,7 @@ export interface Kind {
 }
 
 /** A row that is not copied. */
-export interface Rejected {
+interface Rejected {
   /** The key, as a text. */
   readonly key: string;
   readonly reason: string;
