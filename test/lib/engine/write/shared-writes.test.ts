@@ -32,22 +32,37 @@ function openWriter(limits: Partial<SharedWriter<Request>> = {}) {
   });
   /** Ends the write that has waited longest. */
   async function end(outcome: boolean | Error) {
+    await turn();
     const first = ends.shift();
     if (outcome instanceof Error) first?.reject(outcome);
     else first?.resolve(outcome);
     await turn();
   }
-  return { batches, submit, end };
+  /** Submits one request, whose write has begun, and then the others. */
+  async function submitDuringFirst(...[first = '', ...others]: readonly string[]) {
+    const outcomes = [submit(storage, 'row', request(first))];
+    await turn();
+    outcomes.push(...others.map((id) => submit(storage, 'row', request(id))));
+    return { outcomes };
+  }
+  return { batches, submit, submitDuringFirst, end };
 }
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
-test('writes what arrives during a write together, after that write', async () => {
+test('writes what arrives together with the first request, together', async () => {
   const { batches, submit, end } = openWriter();
   const outcomes = ['one', 'two', 'three'].map((id) => submit(storage, 'row', request(id)));
-  await turn();
+  await end(true);
+  expect(await Promise.all(outcomes)).toEqual([true, true, true]);
+  expect(batches).toEqual([['one', 'two', 'three']]);
+});
+
+test('writes what arrives during a write together, after that write', async () => {
+  const { batches, submitDuringFirst, end } = openWriter();
+  const { outcomes } = await submitDuringFirst('one', 'two', 'three');
   expect(batches).toEqual([['one']]);
   await end(true);
   expect(batches).toEqual([['one'], ['two', 'three']]);
@@ -77,15 +92,15 @@ test('writes different rows, and rows of different accounts, concurrently', asyn
 });
 
 test('writes at most as many requests as a batch may have, and one of each kind, in order', async () => {
-  const { batches, submit, end } = openWriter({ most: () => 2, distinctBy: ({ id }) => id.charAt(0) });
-  for (const id of ['a1', 'a2', 'b1', 'c1', 'a3']) void submit(storage, 'row', request(id));
+  const { batches, submitDuringFirst, end } = openWriter({ most: () => 2, distinctBy: ({ id }) => id.charAt(0) });
+  await submitDuringFirst('a1', 'a2', 'b1', 'c1', 'a3');
   for (let written = 0; written < 4; written += 1) await end(true);
   expect(batches).toEqual([['a1'], ['a2', 'b1'], ['c1', 'a3']]);
 });
 
 test('fails only the requests of the write that failed', async () => {
-  const { batches, submit, end } = openWriter();
-  const outcomes = ['one', 'two', 'three'].map((id) => submit(storage, 'row', request(id)));
+  const { batches, submit, submitDuringFirst, end } = openWriter();
+  const { outcomes } = await submitDuringFirst('one', 'two', 'three');
   const settled = Promise.allSettled(outcomes);
   await end(true);
   await end(new Error('The write failed.'));
@@ -99,8 +114,8 @@ test('fails only the requests of the write that failed', async () => {
 test('tells all requests of a batch of a conflict, and waits before the next write until one succeeds', async () => {
   // The longest of the random times.
   vi.spyOn(Math, 'random').mockReturnValue(1);
-  const { batches, submit, end } = openWriter();
-  const outcomes = ['one', 'two', 'three', 'four'].map((id) => submit(storage, 'row', request(id)));
+  const { batches, submit, submitDuringFirst, end } = openWriter();
+  const { outcomes } = await submitDuringFirst('one', 'two', 'three', 'four');
   await end(false);
   expect(await outcomes[0]).toBe(false);
   expect(batches).toHaveLength(1);
@@ -126,9 +141,9 @@ test('writes without the requests whose hold is lost, and aborts the write with 
     },
   });
   const lost: Request = { id: 'lost', hold: { keep: () => Promise.reject(baseValues.busy('The hold is lost.')) } };
-  const outcomes = [request('first'), request('one'), lost, request('two', aborted.signal)].map((each) =>
-    submit(storage, 'row', each),
-  );
+  const outcomes = [submit(storage, 'row', request('first'))];
+  await turn();
+  outcomes.push(...[request('one'), lost, request('two', aborted.signal)].map((each) => submit(storage, 'row', each)));
   const settled = await Promise.allSettled(outcomes);
   expect(settled.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
   await expect(outcomes[2]).rejects.toMatchObject({ code: 'busy' });
@@ -139,13 +154,13 @@ test('writes without the requests whose hold is lost, and aborts the write with 
 });
 
 test('an explanation neither waits for other requests nor carries them', async () => {
-  const { batches, submit, end } = openWriter();
-  void submit(storage, 'row', request('one'));
-  void submit(storage, 'row', request('two'));
+  const { batches, submit, submitDuringFirst, end } = openWriter();
+  await submitDuringFirst('one', 'two');
   const explained = storageAccounts.explain(async () => {
     void submit(storage, 'row', request('explained'));
   });
   await explained;
+  await turn();
   expect(batches).toEqual([['one'], ['explained']]);
   await end(true);
   expect(batches).toEqual([['one'], ['explained'], ['two']]);
