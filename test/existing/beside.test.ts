@@ -186,12 +186,12 @@ const prepare = (write: Write, tag: string) =>
     : table.createEntity({ partitionKey: tag, rowKey: 'member', LastName: 'Before', Points: 1, Old: 'kept' });
 
 const cases = (Object.keys(WRITES) as Write[]).flatMap((write) =>
-  (Object.keys(OTHERS) as Other[]).map((other) => ({ write, other })),
+  (Object.keys(OTHERS) as Other[]).map((other) => [write, other] as const),
 );
 
 test.each(cases)(
-  '$write with an interrupting $other: no write is lost or done twice',
-  async ({ write, other }) => {
+  '%s with an interrupting %s: no write is lost or done twice',
+  async (write, other) => {
     const { act, after } = WRITES[write];
     const counted = newTag();
     await prepare(write, counted);

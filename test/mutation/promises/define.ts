@@ -144,7 +144,7 @@ export const DEFINE: readonly Cut[] = [
     recommendations: ['p-intra-prefix', 'p-inter-prefix'],
     file: 'lib/define/validate/key-overlap.ts',
     edits: [
-      ['        if (haveOneKey(one, other))', '        if (one.entity !== other.entity && haveOneKey(one, other))'],
+      ['        if (haveOneKey(one, other) &&', '        if (one.entity !== other.entity && haveOneKey(one, other) &&'],
     ],
     test: ['test/lib/define/validate/keys.test.ts', 'two indexes with the same key'],
     finds: 'expected [Function] to throw an error',
