@@ -13,6 +13,7 @@ import type { Engine } from '../engine/engine.ts';
 import { type NotedChange, noteChange } from '../engine/note-change.ts';
 import { FurtherRowLost } from '../engine/read/entity-rows.ts';
 import { BlobGone } from '../engine/read/text-blobs.ts';
+import { requireTold } from '../engine/read/told.ts';
 import { atAction } from '../engine/write/conflict.ts';
 
 /** Who calls, and on what. */
@@ -151,6 +152,7 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
   const isReadBySteward = operation.kind === 'read' && caller && entity && isSteward(entity, caller);
   await count(operation, call, input);
   const at = operation.at?.(input);
+  if (at !== undefined && entity?.existing) requireTold(entity);
   const parts = operation.parts?.(input);
   if (parts) await eachPart(parts, (part) => part.count(call));
   // A write is not repeated: its row is not stale, so a missing blob is lost.

@@ -55,7 +55,7 @@ export function restoreOpener(model?: LinkedModel): (opening: Opening) => Promis
       erase: (engine, subject) => eraseAll(engine, used, subject),
       async openTarget(to) {
         const { options, prefix } = parsePlace(to, found.options, await found.credential());
-        const target = withShapes(openStorage(options, prefix ?? used.prefix), used.list);
+        const target = withShapes(openStorage(options, prefix ?? used.prefix), used.list, { isRestored: true });
         const { rulesMaxAge, queueParts } = used;
         return createEngine(target, { keys, rulesMaxAge, queueParts, rekey: createRekey(used.list) });
       },

@@ -1,4 +1,4 @@
-import { omit, type Values } from '../../lib/base/values.ts';
+import { omit, pick, type Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { hasConstantDefault } from '../../lib/define/schema/field-schema.ts';
 import type { Engine } from '../../lib/engine/engine.ts';
@@ -59,13 +59,13 @@ export async function* compareCopy({
   yield* invalid;
   for (const kind of kinds)
     for await (const rows of readStored(engine, kind, signal)) {
-      for (const values of rows) sums.get(kind)?.stored.add(keyOf(kind, values), values);
+      for (const values of rows) sums.get(kind)?.stored.add(keyOf(kind, values), toComparable(kind.to, values));
       onRows?.(rows.length);
     }
   const buckets = new Map([...sums].map(([kind, { wanted, stored }]) => [kind, wanted.differences(stored)]));
   if ([...buckets.values()].every(({ size }) => size === 0)) return;
   const isIn = (kind: Kind, key: string) => buckets.get(kind)?.has(bucketOf(key)) ?? false;
-  const left = new Map(kinds.map((kind) => [kind, new Map<string, Values>()]));
+  const left = new Map(kinds.map((kind) => [kind, new Map<string, Wanted>()]));
   for await (const page of expected())
     for (const [kind, rows] of page)
       for (const row of rows) {
@@ -76,10 +76,10 @@ export async function* compareCopy({
         const ofKind = left.get(kind);
         if (ofKind?.has(key))
           yield { is: 'rejected', kind, values: wanted.values, reason: 'Another row has the same key.' };
-        ofKind?.set(key, wanted.values);
+        ofKind?.set(key, wanted);
       }
   for (const kind of kinds) {
-    const rowsLeft = left.get(kind) ?? new Map<string, Values>();
+    const rowsLeft = left.get(kind) ?? new Map<string, Wanted>();
     if (buckets.get(kind)?.size === 0) continue;
     for await (const rows of readStored(engine, kind, signal))
       for (const values of rows) {
@@ -89,19 +89,30 @@ export async function* compareCopy({
         rowsLeft.delete(key);
         if (!wanted) yield { is: 'extra', kind, values };
         else {
-          const fields = [...new Set([...Object.keys(wanted), ...Object.keys(values)])].filter(
-            (field) => canonicalText(wanted[field]) !== canonicalText(values[field]),
+          const stored = toComparable(kind.to, values);
+          const fields = [...new Set([...Object.keys(wanted.values), ...Object.keys(stored)])].filter(
+            (field) => canonicalText(wanted.values[field]) !== canonicalText(stored[field]),
           );
-          if (fields.length > 0) yield { is: 'different', kind, values: wanted, fields };
+          // What cannot be compared stays, unless the other side says what it is.
+          const kept = pick(values, settableFields(kind.to));
+          if (fields.length > 0) yield { is: 'different', kind, values: { ...kept, ...toPut(kind, wanted) }, fields };
         }
       }
-    for (const values of rowsLeft.values()) yield { is: 'missing', kind, values, fields: [] };
+    for (const wanted of rowsLeft.values()) yield { is: 'missing', kind, values: toPut(kind, wanted), fields: [] };
   }
 }
 
-function expect(kind: Kind, values: Values): { readonly values: Values } | Difference {
+interface Wanted {
+  /** Those that can be compared. */
+  readonly values: Values;
+  readonly given: Values;
+}
+
+const toPut = ({ to }: Kind, { values, given }: Wanted): Values => ({ ...values, ...pick(given, settableFields(to)) });
+
+function expect(kind: Kind, values: Values): Wanted | Difference {
   try {
-    return { values: toComparable(kind.to, expectValues(kind.to, values)) };
+    return { values: toComparable(kind.to, expectValues(kind.to, values)), given: values };
   } catch (error) {
     return { is: 'rejected', kind, values, reason: error instanceof Error ? error.message : String(error) };
   }
@@ -110,6 +121,11 @@ function expect(kind: Kind, values: Values): { readonly values: Values } | Diffe
 /** Fields whose default is another one for each entity, and those that the entity computes, cannot be compared. */
 function toComparable(entity: Entity, values: Values): Values {
   return omit(values, incomparableFields(entity));
+}
+
+/** Those that a write may set. */
+function settableFields(entity: Entity): string[] {
+  return incomparableFields(entity).filter((field) => !entity.decidedFields.includes(field));
 }
 
 export function incomparableFields(entity: Entity): string[] {
@@ -129,9 +145,7 @@ async function* readStored(engine: Engine, { to }: Kind, signal?: AbortSignal): 
   do {
     signal?.throwIfAborted();
     const { items, next } = await scanEntities(engine, to, { top: PAGE, after, marksLost: true });
-    yield await Promise.all(
-      items.map(async (values) => toComparable(to, await toPlain(engine, to, values, () => null))),
-    );
+    yield await Promise.all(items.map((values) => toPlain(engine, to, values, () => null)));
     after = next;
   } while (after);
 }

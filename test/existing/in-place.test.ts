@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { defineEntity, defineModel, indexEntity, interPartitionIndex, total } from '../../lib/index.ts';
 import { definePlaces, type Entity } from '../kit/define.ts';
 import { operationsCheck, operationsModel } from '../kit/operations.ts';
+import { storageAccounts, storageRows } from '../kit/storage.ts';
 import { openApp } from '../open-app.ts';
 import { PATIENCE_MS } from '../patience.ts';
 import { sampleRuns } from '../points.ts';
@@ -417,6 +418,37 @@ test('after any writes of both programs, rows are what each wrote, and a repair 
   await fc.assert(fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 8 }), run), sampleRuns(100));
 });
 
+test('a value of another type does not tell a kind', async () => {
+  const keys = { partitionKey: 'M-000001', rowKey: '0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a111' };
+  await table.createEntity({
+    ...keys,
+    Kind: { type: 'Binary', value: Buffer.from('Mail').toString('base64') },
+    Subject: 'x',
+  });
+  expect(await store.mails.get({ customerId: 1, id: keys.rowKey })).toBeUndefined();
+  expect(await Array.fromAsync(store.mails.range({ customerId: 1 }))).toEqual([]);
+});
+
+test('a row of a kind is deleted beside one that is only read', async () => {
+  const keys = { partitionKey: 'M-000001', rowKey: '0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a111' };
+  const beside = defineModel({
+    roles: ['reader', 'editor'],
+    operatorRole: 'editor',
+    entities: [
+      defineEntity('mails', { ...ofOneForm, existing: { where: { Kind: 'Mail' }, readOnly: true } }),
+      defineEntity('calls', { ...ofOneForm, existing: { where: { Kind: 'Call' } } }),
+    ],
+  });
+  const other = openApp(import.meta.url, beside);
+  await table.createEntity({ ...keys, Kind: 'Call', text: 'x' });
+  await other.store.calls.delete({ customerId: 1, id: keys.rowKey });
+  expect(await stored(keys)).toBeUndefined();
+  await table.createEntity({ ...keys, Kind: 'Mail', text: 'x' });
+  await expect(other.store.mails.delete({ customerId: 1, id: keys.rowKey })).rejects.toMatchObject({
+    code: 'method-not-allowed',
+  });
+});
+
 test('a property tells kinds with keys of one form apart', async () => {
   const [id, other] = ['0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a111', '0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a112'] as const;
   const keys = { partitionKey: 'M-000001', rowKey: id };
@@ -472,6 +504,21 @@ describe('a table that is only read', () => {
   test('is read', async () => {
     await table.createEntity(ann);
     expect((await reading.readers.get(ANN))?.values).toMatchObject({ lastName: 'Jones' });
+  });
+
+  test('is written by a restore to a place where nobody else writes', async () => {
+    const address = { table: 'shopdata', partition: annKeys.partitionKey, row: annKeys.rowKey };
+    const action = {
+      kind: 'insert',
+      row: address.row,
+      properties: { EntityType: 'readers', lastName: 'Jones' },
+    } as const;
+    const opened = storageAccounts.openStorage({ connectionString: connection });
+    const write = (options: { isRestored?: boolean }) =>
+      storageRows.submit(storageAccounts.withShapes(opened, readOnly.list, options), { ...address, actions: [action] });
+    await expect(write({})).rejects.toMatchObject({ code: 'method-not-allowed' });
+    await write({ isRestored: true });
+    expect(await stored(annKeys)).toMatchObject({ LastName: 'Jones' });
   });
 
   test.each<[string, () => Promise<unknown>]>([

@@ -1,4 +1,5 @@
 import { RowkeyError } from '../../base/errors.ts';
+import { isSame } from '../../base/is-same.ts';
 import { onceFor } from '../../base/once.ts';
 import { WrongValue } from '../../base/values.ts';
 import type { Action, Properties, RowComparison, RowCondition, RowFilter } from '../../storage/row-types.ts';
@@ -46,9 +47,14 @@ function shapesOf(entities: readonly Entity[]): TableShapes | undefined {
   return new Map([...byTable].map(([table, kinds]) => [table, shapeOf(kinds.map(kindOf))]));
 }
 
-/** The storage of an app with these entities. Throws `wrong-setting` for several accounts with a table of another program. */
-export function withShapes<Opened extends Storage>(storage: Opened, entities: readonly Entity[]): Opened {
-  const shapes = shapesOf(entities);
+/**
+ * The storage of an app with these entities; with `isRestored`, one to which a backup is restored, whose tables nobody else writes. Throws `wrong-setting` for several accounts with a table of another program. */
+export function withShapes<Opened extends Storage>(
+  storage: Opened,
+  entities: readonly Entity[],
+  { isRestored = false }: { readonly isRestored?: boolean } = {},
+): Opened {
+  const shapes = shapesOf(isRestored ? entities.map(asWritten) : entities);
   if (!shapes) return storage;
   if (!storage.accounts) return { ...storage, shapes };
   const tables = [...shapes.keys()].join(', ');
@@ -57,6 +63,11 @@ export function withShapes<Opened extends Storage>(storage: Opened, entities: re
     `Invalid settings: the model has tables of another program (${tables}), which are in one account. Remove STORAGE_ACCOUNTS.`,
   );
 }
+
+const asWritten = (entity: Entity): Entity => ({
+  ...entity,
+  existing: entity.existing && { ...entity.existing, readOnly: false },
+});
 
 /** How the fields of an entity are stored. */
 const kindOf = onceFor((entity: Entity): Kind => {
@@ -94,10 +105,10 @@ function shapeOf(kinds: readonly Kind[]): TableShape {
   return {
     toProperties: (row) => toProperties(kinds, row),
     toStored(partition, action) {
-      if (action.kind === 'delete') return requireWritten(kindAt(kinds, partition, action.row), action);
+      if (action.kind === 'delete') return requireWritten(possibleKinds(kinds, partition, action.row), action);
       const kind =
         kindNamed(action.properties.EntityType) ?? kindAt(kinds, partition, action.row, Object.keys(action.properties));
-      return requireWritten(kind, { ...action, properties: toStoredProperties(kind, action.properties) });
+      return requireWritten(kind ? [kind] : [], { ...action, properties: toStoredProperties(kind, action.properties) });
     },
     // The other program may have merged into a row that the engine was about to remove.
     isAmbiguous: (stored) => typeof stored[OWN_TYPE] === 'string',
@@ -113,6 +124,10 @@ function shapeOf(kinds: readonly Kind[]): TableShape {
   };
 }
 
+function possibleKinds(kinds: readonly Kind[], partition: string, row: string): readonly Kind[] {
+  return kinds.filter(({ entity }) => keyFieldsAt(entity, partition, row) !== undefined);
+}
+
 /** The kind of a row of which only the key is known, and names of fields. Kinds with one form of key may have different fields. */
 function kindAt(
   kinds: readonly Kind[],
@@ -120,13 +135,15 @@ function kindAt(
   row: string,
   names: readonly string[] = [],
 ): Kind | undefined {
-  const possible = kinds.filter(({ entity }) => keyFieldsAt(entity, partition, row) !== undefined);
+  const possible = possibleKinds(kinds, partition, row);
   const fields = names.filter((name) => /^[a-z]/.test(name));
   return possible.find(({ byField }) => fields.every((field) => byField.has(field))) ?? possible[0];
 }
 
-function requireWritten<Written extends Action>(kind: Kind | undefined, action: Written): Written {
-  if (kind?.entity.existing?.readOnly) throw onlyRead(kind.entity);
+/** The last of the doors: the engine has refused the write of an entity that is only read before anything else is done. */
+function requireWritten<Written extends Action>(possible: readonly Kind[], action: Written): Written {
+  const [first] = possible;
+  if (first && possible.every(({ entity }) => entity.existing?.readOnly)) throw onlyRead(first.entity);
   return action;
 }
 
@@ -148,7 +165,7 @@ function toProperties(kinds: readonly Kind[], { partition, row, properties }: St
   if (typeof type === 'string' && Object.keys(theirs).length === 0) return { ...own, EntityType: type };
   for (const kind of kinds) {
     const key = keyFieldsAt(kind.entity, partition, row);
-    if (key && kind.where.every(([name, value]) => plain(theirs[name]) === value))
+    if (key && kind.where.every(([name, value]) => isSame(theirs[name], toWhere(value))))
       return { ...toFields(kind, theirs, key), ...marksOf(kind.entity, own) };
   }
   return carry({}, theirs);
@@ -194,9 +211,9 @@ function keyFieldsAt(
   const isText = (field: string) =>
     !NUMBERS.includes(columns[field] ?? 'String') || String(Number(values[field])) === String(values[field]);
   if (!Object.keys(values).every(isText)) return undefined;
-  const isSame = (template: KeyTemplate, key: string) =>
+  const isBuilt = (template: KeyTemplate, key: string) =>
     template.fields.some((field) => values[field] === undefined) || buildKey(template, values) === key;
-  return isSame(partition, partitionKey) && isSame(row, rowKey) ? values : undefined;
+  return isBuilt(partition, partitionKey) && isBuilt(row, rowKey) ? values : undefined;
 }
 
 /** A field of the key as a column of this type has it. */

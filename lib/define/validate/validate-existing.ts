@@ -1,5 +1,9 @@
+import { OWN_TABLES } from '../../base/engine-names.ts';
 import { canBeStored, OWN_PROPERTY, storedFields } from '../codec/existing-rows.ts';
 import type { Entity } from '../declaration/entity.ts';
+import { tablesOf } from '../places/index-entries.ts';
+
+const RESERVED: readonly string[] = [...OWN_TABLES, 'tables'];
 
 /** What a declaration over a table of another program must be. */
 
@@ -9,8 +13,19 @@ export function* existingErrors(entity: Entity, entities: readonly Entity[]): Ge
   if (!existing) return;
   for (const option of refusedOptions(entity))
     yield `it has existing, and ${option}. Remove that: in a table of another program, an entity is one row, with indexes and totals in tables of their own.`;
-  const other = entities.find((one) => one.table === table && !one.existing);
-  if (other) yield `its table is also that of "${other.name}", which has no existing. Give one of them another table.`;
+  // Storage ignores the case of a name.
+  const isSameTable = (other: string) => other.toLowerCase() === table.toLowerCase();
+  for (const other of entities) {
+    const [own, ...further] = tablesOf(other);
+    if (further.some(isSameTable) || (own !== undefined && isSameTable(own) && !other.existing))
+      yield `its table is also one of "${other.name}", for which storage ignores the case of the name. Give one of them another table.`;
+    else if (own !== undefined && isSameTable(own) && own !== table)
+      yield `its table is "${table}", and "${own}" in "${other.name}", which storage has as one. Write both as the table was created.`;
+  }
+  if (RESERVED.includes(table.toLowerCase())) yield `the table name "${table}" is reserved.`;
+  for (const name of Object.keys(existing.where ?? {}))
+    if (storedFields(entity).some((field) => field.name === name))
+      yield `existing.where has the property "${name}", and existing.properties has it for a field, which could not be changed. Leave the field out of the schema.`;
   for (const field of Object.keys(existing.properties ?? {}))
     if (!Object.hasOwn(schema.shape, field))
       yield `existing.properties has "${field}", which the schema does not have. Add it to the schema, or correct the name.`;

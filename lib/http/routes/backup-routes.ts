@@ -11,6 +11,7 @@ import { parse, readableSchema } from '../../define/codec/validation.ts';
 import { archivedChildren, type Entity, nameOfKind } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import type { PageOptions } from '../../engine/read/retrieve.ts';
+import { requireTold } from '../../engine/read/told.ts';
 import { readChanges } from '../../operations/audit-log.ts';
 import { type DeletedRow, readVersions } from '../../operations/backup/history.ts';
 import { isTableOf } from '../../operations/backup/read-backup.ts';
@@ -61,6 +62,7 @@ export function historyRoute(entity: Entity, roles: readonly string[]): Route {
       output: () => listOf(Version),
       admit: (caller) => requireReader(entity, caller),
       async run(view, { key, top, after, ...asked }: HistoryInput) {
+        if (entity.existing) requireTold(entity);
         const { from, to } = spanOf(view.engine.now(), asked);
         const span = { from: after?.row ?? from, to, top: Math.min(top ?? MAX_VERSIONS, MAX_VERSIONS) };
         const { items, next } = await readVersions(view.engine, addressOf(entity, key), span);

@@ -16,6 +16,7 @@ import type { Engine } from '../../engine/engine.ts';
 import { unlessTableMissing } from '../../engine/period-tables.ts';
 import type { Position } from '../../engine/read/continuation.ts';
 import { readLive, requireRekeyed } from '../../engine/read/entity-rows.ts';
+import { requireTold } from '../../engine/read/told.ts';
 import { batchOnce } from '../../engine/write/entity-store.ts';
 import { etagOf, putAttachment, readAttachment, removeAttachment } from '../../features/large-entities/attachment.ts';
 import { listTables } from '../../storage/provision.ts';
@@ -157,18 +158,6 @@ interface Pair extends Address {
 
 /** A row of either side. */
 type Typed = Pick<Row, 'partition' | 'row' | 'properties'>;
-
-/** Throws `wrong-operation` for an entity that clients write: the backup does not know all that they have written. */
-function requireTold({ name, isWrittenByClients }: Entity): void {
-  if (!isWrittenByClients) return;
-  throw new RowkeyError(
-    'wrong-operation',
-    `Clients write ${name}, and a backup has what they wrote in snapshots only.`,
-    {
-      accepted: 'a restore to another place',
-    },
-  );
-}
 
 type Opened = ReturnType<typeof openState>;
 /** What the journal has of a table since a snapshot is kept for the pages that follow. */

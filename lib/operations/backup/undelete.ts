@@ -7,6 +7,7 @@ import type { Entity } from '../../define/declaration/entity.ts';
 import { prefixOfChildren, rangeOfPrefix } from '../../define/keys/key-template.ts';
 import type { Engine } from '../../engine/engine.ts';
 import { readLive } from '../../engine/read/entity-rows.ts';
+import { requireTold } from '../../engine/read/told.ts';
 import type { BatchOutcome } from '../../engine/write/entity-batch.ts';
 import { batchOnce } from '../../engine/write/entity-store.ts';
 import { toPlain } from '../../engine/write/stored-values.ts';
@@ -43,6 +44,7 @@ export const undelete = inPattern(
     entity: Entity,
     { deletes, isTrial }: { readonly deletes: readonly DeletedRow[]; readonly isTrial: boolean },
   ): Promise<Undeleted[]> => {
+    if (entity.existing) requireTold(entity);
     if (deletes.length === 0) return [];
     // An entity that was deleted twice is had back as it was last.
     const last = [...new Map(deletes.map((record) => [nameOf(record), record])).values()];

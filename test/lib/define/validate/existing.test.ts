@@ -75,6 +75,28 @@ describe('reject', () => {
     expect(() => define({ existing: given })).toThrow('"existing');
   });
 
+  test('a property that tells the entity as a field', () => {
+    expect(() => define({ existing: { properties: { name: 'Kind' }, where: { Kind: 'Thing' } } })).toThrow(
+      'existing.where has the property "Kind"',
+    );
+  });
+
+  test('names of one table that differ in case', () => {
+    const others = (table: string, over: object = {}) =>
+      defineEntity('others', {
+        schema: z.object({ id: z.string() }),
+        table,
+        key: { partition: '{id}', row: 'other' },
+        access,
+        ...over,
+      } as never);
+    expect(() => define({}, [others('things')])).toThrow('its table is also one of "others"');
+    expect(() => define({}, [others('THINGS', { existing: {} })])).toThrow('which storage has as one');
+    const indexes = { byName: interPartitionIndex({ table: 'things', partition: '{name}', row: '{id}' }) };
+    expect(() => define({ indexes })).toThrow('its table is also one of "things"');
+    expect(() => define({ table: 'System' })).toThrow('is reserved');
+  });
+
   test('a table that another entity has for itself', () => {
     const others = defineEntity('others', {
       schema: z.object({ id: z.string() }),
@@ -82,6 +104,6 @@ describe('reject', () => {
       key: { partition: '{id}', row: 'other' },
       access,
     });
-    expect(() => define({ table: 'things' }, [others])).toThrow('its table is also that of "others"');
+    expect(() => define({ table: 'things' }, [others])).toThrow('its table is also one of "others"');
   });
 });
