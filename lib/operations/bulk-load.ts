@@ -172,6 +172,8 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   const { alone, together } = separate(absent);
   const refused = await claimAll(load, together);
   const held = together.filter((row) => !refused.has(row));
+  // A row may refer to one that is written alone, and is then tried again after that.
+  const again: LoadRow[] = [];
   for (const rows of inRounds(load, held)) {
     signal?.throwIfAborted();
     const outcomes = await writePartitions(
@@ -184,7 +186,8 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
       const outcome = outcomes.get(row.write);
       if (outcome instanceof RowkeyError) {
         failed.push(row);
-        reject(row, outcome);
+        if (alone.length + refused.size > 0) again.push(row);
+        else reject(row, outcome);
       } else if (outcome) {
         counts.created += 1;
         stored.push({ address: row.write.address, values: outcome.values });
@@ -194,7 +197,7 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   }
   await writeEntries(load, stored);
   // A unique value may be that of an entity which has expired, and which an ordinary create deletes.
-  const left = [...refused, ...alone].sort((one, other) => one.position - other.position);
+  const left = [...refused, ...alone, ...again].sort((one, other) => one.position - other.position);
   await release(load, [...refused]);
   for (const row of left) {
     signal?.throwIfAborted();

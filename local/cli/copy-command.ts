@@ -156,7 +156,7 @@ async function runPlan({ opened: { from, to }, kinds, since: given, say, ...work
       rejected += of.rejected;
     }
   }
-  const dollars = (await priceOf(total)).toFixed(4);
+  const dollars = priceOf(total).toFixed(4);
   say(
     `A run would take about ${format(total.tables + total.queues)} storage transactions, for about $${dollars}. Nothing was written.`,
   );

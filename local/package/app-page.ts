@@ -4,7 +4,17 @@
 export const APP_PAGES: ReadonlySet<string> = new Set(
   [
     ...['access', 'accounts', 'backup', 'browsers', 'change-the-model', 'console', 'declare-an-entity', 'deploy'],
-    ...['files', 'grants', 'import-export', 'limits', 'local', 'operating', 'other-languages', 'read-and-write'],
+    ...[
+      'existing-tables',
+      'files',
+      'grants',
+      'import-export',
+      'limits',
+      'local',
+      'operating',
+      'other-languages',
+      'read-and-write',
+    ],
     ...['testing', 'troubleshooting', 'typed-client', 'use-as-a-package', 'users', 'workflows'],
     ...['approvals', 'bookings', 'counters', 'direct-reads', 'imports', 'invitations', 'membership'].map(
       (page) => `recipes/${page}`,
@@ -20,7 +30,7 @@ export const APP_PAGES: ReadonlySet<string> = new Set(
 
 /** npm scripts of a clone that are also commands of the package. */
 const COMMANDS =
-  /npm run (?:-s )?(accounts|export|history|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|undelete|verify|walk)\b(?: --(?=[ `]))?/g;
+  /npm run (?:-s )?(accounts|copy|export|history|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|undelete|verify|walk)\b(?: --(?=[ `]))?/g;
 /** The examples that this starts are not in the package. */
 const START = /npm start(?! -- --app)\b(?: --(?=[ `]))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;

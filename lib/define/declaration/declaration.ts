@@ -181,6 +181,8 @@ interface OptionForm {
   readonly notInArchive?: true;
   /** True if an entity of several kinds cannot have the option. */
   readonly notInUnion?: true;
+  /** True if a table of another program cannot have it: it needs rows of another form. */
+  readonly notInExisting?: true;
   /** True if a series has the option. */
   readonly inSeries?: true;
   /** True if the option refers to declarations, in whose place a model has its entities. */
@@ -245,8 +247,15 @@ const ENTITY_OPTIONS = {
     isComputed: true,
     described: z.record(z.string(), TotalDescription),
   },
-  encrypted: { accepts: names.optional(), absent: EMPTY, notInUnion: true, marks: { encrypted: z.boolean() } },
+  encrypted: {
+    notInExisting: true,
+    accepts: names.optional(),
+    absent: EMPTY,
+    notInUnion: true,
+    marks: { encrypted: z.boolean() },
+  },
   attachments: {
+    notInExisting: true,
     accepts: z.record(z.string(), AttachmentDeclaration).optional(),
     absent: NONE,
     described: z.record(
@@ -260,6 +269,7 @@ const ENTITY_OPTIONS = {
     ),
   },
   large: {
+    notInExisting: true,
     accepts: names.optional(),
     absent: EMPTY,
     notInUnion: true,
@@ -267,6 +277,7 @@ const ENTITY_OPTIONS = {
   },
   compressed: { accepts: names.optional(), absent: EMPTY, notInUnion: true },
   split: {
+    notInExisting: true,
     accepts: z.record(z.string(), names).optional(),
     absent: NONE,
     notInUnion: true,
@@ -274,14 +285,16 @@ const ENTITY_OPTIONS = {
     described: z.record(z.string(), fieldNames).describe('The fields of each group, which a read returns on demand'),
   },
   wide: {
+    notInExisting: true,
     accepts: z.boolean().optional(),
     absent: false,
     notInUnion: true,
     described: z.boolean().describe('Its fields take several rows, so filters compare key fields only'),
   },
-  version: { accepts: anything(), absent: 1, described: z.int(), remembered: z.number() },
+  version: { notInExisting: true, accepts: anything(), absent: 1, described: z.int(), remembered: z.number() },
   upgrades: { accepts: byName.optional(), absent: NONE },
   archive: {
+    notInExisting: true,
     accepts: optionsOf({
       table: z.string(),
       without: names.optional(),
@@ -291,12 +304,14 @@ const ENTITY_OPTIONS = {
     described: nameOfEntity.optional().describe('The name of the archive'),
   },
   movable: {
+    notInExisting: true,
     accepts: names.optional(),
     absent: EMPTY,
     notInArchive: true,
     described: fieldNames.describe('The fields that a move may change'),
   },
   period: {
+    notInExisting: true,
     accepts: optionsOf({
       per: anything(),
       field: z.string(),
@@ -313,6 +328,7 @@ const ENTITY_OPTIONS = {
       .optional(),
   },
   expiry: {
+    notInExisting: true,
     accepts: optionsOf({
       days: anything(),
       clock: z.string().optional(),
@@ -331,6 +347,7 @@ const ENTITY_OPTIONS = {
     described: z.union([z.object({ days: z.int(), clock: z.string() }), z.object({ at: z.string() })]).optional(),
   },
   denormalized: {
+    notInExisting: true,
     accepts: z
       .record(
         z.string(),
@@ -366,7 +383,7 @@ const ENTITY_OPTIONS = {
       .record(z.string(), z.object({ to: nameOfEntity, by: z.string() }))
       .describe('The entity that a field refers to, and the field of that entity with the same value, by the field'),
   },
-  childOf: { accepts: declaredEntity().optional(), isLinked: true },
+  childOf: { notInExisting: true, accepts: declaredEntity().optional(), isLinked: true },
   derived: {
     accepts: byName.optional(),
     absent: NONE,
@@ -402,6 +419,7 @@ const ENTITY_OPTIONS = {
     inSeries: true,
   },
   counts: {
+    notInExisting: true,
     accepts: z.record(z.string(), declaredEntity({ isFunction: true }).optional()).optional(),
     absent: NONE,
     isLinked: true,

@@ -1,5 +1,7 @@
 import { OWN_TABLES } from '../../base/engine-names.ts';
+import { isSame } from '../../base/is-same.ts';
 import { canBeStored, OWN_PROPERTY, storedFields } from '../codec/existing-rows.ts';
+import { optionsWith } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { tablesOf } from '../places/index-entries.ts';
 
@@ -45,23 +47,13 @@ export function* existingErrors(entity: Entity, entities: readonly Entity[]): Ge
 /** The options of the entity that need rows of another form. */
 function refusedOptions(entity: Entity): string[] {
   const { indexes, access, series } = entity;
+  const absent: Readonly<Record<string, unknown>> = optionsWith('absent');
+  const options = Object.keys(optionsWith('notInExisting')) as (keyof Entity)[];
   const used: Readonly<Record<string, boolean>> = {
-    period: entity.period !== undefined,
-    archive: entity.archive !== undefined,
-    movable: entity.movable.length > 0,
-    childOf: entity.childOf !== undefined,
+    ...Object.fromEntries(options.map((option) => [option, !isSame(entity[option], absent[option])])),
     'children of other declarations': entity.children.length > 0,
-    counts: Object.keys(entity.counts).length > 0,
     'a count in another declaration': entity.countedBy.length > 0,
-    denormalized: Object.keys(entity.denormalized).length > 0,
     'copies in another declaration': entity.dependents.length > 0,
-    encrypted: entity.encrypted.length > 0,
-    large: entity.large.length > 0,
-    attachments: Object.keys(entity.attachments).length > 0,
-    split: Object.keys(entity.split).length > 0,
-    wide: entity.wide,
-    expiry: entity.expiry !== undefined,
-    version: entity.version !== 1,
     'key.former': entity.formerKey !== undefined,
     'access.own': access.own !== undefined,
     'an index in its own partition': Object.values(indexes).some(({ remote }) => !remote),

@@ -3,8 +3,10 @@ import { expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex, total, type Values } from '../../../lib/index.ts';
 import { createMemoryStorage, type MemoryStorage } from '../../../lib/testing/index.ts';
+import { readPublished } from '../../../local/capacity/published.ts';
 import { createCopyCommand } from '../../../local/cli/copy-command.ts';
 import type { OpenCopy } from '../../../local/cli/open-copy.ts';
+import { DOLLARS } from '../../../local/copy/plan-copy.ts';
 import { shop } from '../../existing/models.ts';
 import { existingRows, loadRows, readRows } from '../../existing/tables.ts';
 import { IS_EVERY_CALL } from '../../fault-driver.ts';
@@ -344,3 +346,8 @@ test.each(['before', 'after'] as const)(
     }
   },
 );
+
+test('estimates at the published prices of requests', async () => {
+  const { prices } = await readPublished();
+  expect(DOLLARS).toEqual({ tables: prices.tableRequests.value, queues: prices.queueRequests.value });
+});
