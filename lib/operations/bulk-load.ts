@@ -172,9 +172,10 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   const { alone, together } = separate(absent);
   const refused = await claimAll(load, together);
   const held = together.filter((row) => !refused.has(row));
-  // A row may refer to one that is written alone, and is then tried again after that.
+  const links = linksOf(load);
+  const later = new LaterRows(links, [...refused, ...alone]);
   const again: LoadRow[] = [];
-  for (const rows of inRounds(load, held)) {
+  for (const rows of inRounds(links, held)) {
     signal?.throwIfAborted();
     const outcomes = await writePartitions(
       engine,
@@ -186,8 +187,11 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
       const outcome = outcomes.get(row.write);
       if (outcome instanceof RowkeyError) {
         failed.push(row);
-        if (alone.length + refused.size > 0) again.push(row);
-        else reject(row, outcome);
+        if (!later.hasTargetOf(row)) reject(row, outcome);
+        else {
+          again.push(row);
+          later.add(row);
+        }
       } else if (outcome) {
         counts.created += 1;
         stored.push({ address: row.write.address, values: outcome.values });
@@ -250,18 +254,44 @@ function separate(rows: readonly LoadRow[]): Readonly<Record<'alone' | 'together
   return { alone, together };
 }
 
+/** How an entity refers to others of its kind. */
+interface Link {
+  readonly field: string;
+  readonly by: string;
+}
+
+function linksOf({ entity: { references, denormalized, name }, leavesReferences }: Load): readonly Link[] {
+  return [
+    ...Object.values(leavesReferences ? {} : references).map(({ field, to, by }) => ({ field, to, by })),
+    ...Object.values(denormalized).map(({ field, source: to, by }) => ({ field, to, by })),
+  ].filter(({ to }) => to.name === name);
+}
+
+/** The rows that are written after the rounds. A row that refers to one before it is rejected only if it still is after that one. */
+class LaterRows {
+  /** The first position of a row with each value. */
+  readonly #first: readonly (Link & { readonly positions: Map<unknown, number> })[];
+
+  constructor(links: readonly Link[], rows: readonly LoadRow[]) {
+    this.#first = links.map((link) => ({ ...link, positions: new Map<unknown, number>() }));
+    for (const row of rows) this.add(row);
+  }
+
+  add({ position, write: { values } }: LoadRow): void {
+    for (const { by, positions } of this.#first)
+      positions.set(values[by], Math.min(position, positions.get(values[by]) ?? position));
+  }
+
+  hasTargetOf({ position, write: { values } }: LoadRow): boolean {
+    return this.#first.some(({ field, positions }) => (positions.get(values[field]) ?? position) < position);
+  }
+}
+
 /**
  * Rows of an entity that refers to itself, or copies fields of its own kind: each round is written after those before it, so that a row finds
  * the earlier rows that it refers to, and no later ones.
  */
-function inRounds(
-  { entity: { references, denormalized, name }, leavesReferences }: Load,
-  rows: readonly LoadRow[],
-): (readonly LoadRow[])[] {
-  const links = [
-    ...Object.values(leavesReferences ? {} : references).map(({ field, to, by }) => ({ field, to, by })),
-    ...Object.values(denormalized).map(({ field, source: to, by }) => ({ field, to, by })),
-  ].filter(({ to }) => to.name === name);
+function inRounds(links: readonly Link[], rows: readonly LoadRow[]): (readonly LoadRow[])[] {
   if (links.length === 0) return [rows];
   const rounds: LoadRow[][] = [];
   /** The last round with a row of each value, and with a row that refers to it. */
