@@ -39,7 +39,8 @@ import {
  * A load that died is run again with the same rows. The id of the load and the values of a row give the entity its incarnation, which tells
  * the entities of the load from others. Their entries are written again.
  *
- * Rows that another one of the window may affect, by a unique value or a key, are created one by one after the others, in their order.
+ * A row that has the key or a unique value of an earlier one of the window is created after the others, one by one, in their order. So it may refer to later
+ * rows, which a create in its turn would not find.
  */
 
 /** A row that is not stored, and has left nothing behind. */
@@ -319,8 +320,8 @@ function inRounds(links: readonly Link[], rows: readonly LoadRow[]): (readonly L
 }
 
 /**
- * Claims the rows of unique indexes. The entries of the entities confirm them. Returns those of `rows` whose value another entity has. Of a load
- * that dies and is not repeated, the consistency check deletes the claims.
+ * Claims the rows of unique indexes. The entries of the entities confirm them. Returns those of `rows` whose value another entity has. The
+ * consistency check deletes the claims of a load that dies and is not repeated.
  */
 async function claimAll(
   { engine: { storage }, signal }: Load,

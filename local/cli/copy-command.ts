@@ -274,7 +274,7 @@ async function finish(differences: number, { found, isDelete, ...deleting }: Fin
   return differences === deleted;
 }
 
-/** Deletes what the other side does not have. Of an entity with rejected rows nothing: an extra one may be one of them. */
+/** Deletes what the other side does not have, unless rows of the entity were rejected: an extra one may be one of them. */
 async function deleteAll(
   engine: Engine,
   extra: readonly Difference[],

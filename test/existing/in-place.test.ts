@@ -264,6 +264,10 @@ test('filters compare stored types', async () => {
   ).toBe(1);
   expect(await found({ where: { points: { eq: '9007199254740993' } } })).toBe(1);
   expect(await found({ where: { points: { eq: '9007199254740992' } } })).toBe(0);
+  // As any texts.
+  expect(await found({ where: { points: { gt: '9' } } })).toBe(1);
+  expect(await found({ where: { points: { lt: '91' } } })).toBe(1);
+  expect(await found({ where: { points: { lt: '9' } } })).toBe(0);
   expect(await found({ where: { customerId: { eq: 17 } } })).toBe(1);
   expect(await found({ where: { customerId: { eq: 18 } } })).toBe(0);
 });

@@ -5,9 +5,9 @@ import { optionsWith } from '../declaration/declaration.ts';
 import type { Entity } from '../declaration/entity.ts';
 import { tablesOf } from '../places/index-entries.ts';
 
-const RESERVED: readonly string[] = [...OWN_TABLES, 'tables'];
-
 /** What a declaration over a table of another program must be. */
+
+const RESERVED: readonly string[] = [...OWN_TABLES, 'tables'];
 
 /** Yields a sentence for each error of an entity with `existing`. `entities` are those of the model. */
 export function* existingErrors(entity: Entity, entities: readonly Entity[]): Generator<string> {

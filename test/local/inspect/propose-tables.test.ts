@@ -209,7 +209,7 @@ test('says that new rows all go to the last partition', () => {
   expect(describe(rows)).toContain('// Hot: new rows go to the last partitions');
   const spread = rows.map((row, index) => ({ ...row, etag: at(((index * 7) % 20) + 1) }));
   expect(describe(spread)).not.toContain('Hot');
-  // Loaded at once, in the order of keys.
+  // All rows were stored within a short time, in the order of their keys.
   const loaded = rows.map((row, index) => ({ ...row, etag: at(1).replace('00Z', `${10 + index}Z`) }));
   expect(describe(loaded)).not.toContain('Hot');
 });

@@ -131,6 +131,14 @@ test('leaves what is of a person whose data was erased since', async () => {
   expect(await app.store.notes.get({ pad: 'ann', noteId: '1' })).toBeUndefined();
 });
 
+test('rejects an entity that another program writes too', async () => {
+  const app = await openBackedUp();
+  const entity = { ...entityNamed('notes'), existing: {} };
+  await expect(operationsBackup.undelete(app.engine, entity, { deletes: [], isTrial: true })).rejects.toMatchObject({
+    code: 'wrong-operation',
+  });
+});
+
 test('lists what an entity was, from the state at the beginning to its delete', async () => {
   const app = await openBackedUp();
   await writeEmptySnapshot(app);
