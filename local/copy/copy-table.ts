@@ -135,9 +135,9 @@ async function copyChanges(
     }
   for (const state of states) {
     const latest = earlier(source.latest, state.startedAt);
-    // A scan that began later than the mark has left out rows.
     // What was rejected is tried again.
     if (ofKind(source, state.kind).rejected > 0) continue;
+    // A scan that began later than the mark has left out rows.
     const isWhole = since === '' || (state.mark !== undefined && since <= state.mark);
     if (isWhole && latest > (state.mark ?? '')) await note(engine.storage, state.kind, { Mark: latest });
   }
