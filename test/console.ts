@@ -79,9 +79,20 @@ interface TestFile {
   readonly buffer: Buffer;
 }
 
-/** Opens or closes a part of a page. A key does it, because what loads above moves the part, also while a mouse button is pressed. */
+/** Opens a part of a page. A key does it, because what loads above moves the part, also while a mouse button is pressed. */
 export async function openPart(place: Page | Locator, title: string): Promise<void> {
-  await place.locator('summary', { hasText: title }).press('Enter');
+  const summary = place.locator('summary', { hasText: title });
+  // A page that has just come takes the focus to its heading: Enter may go there.
+  await expect
+    .poll(
+      async () => {
+        const isOpen = () => summary.evaluate((element) => element.parentElement?.hasAttribute('open'));
+        if (!(await isOpen())) await summary.press('Enter');
+        return isOpen();
+      },
+      { timeout: 30_000 },
+    )
+    .toBe(true);
 }
 
 /** Drops a file, as a user drags it from another window. */
