@@ -94,6 +94,12 @@ export function storedFields(entity: Entity): readonly Pick<Column, 'field' | 'n
   return [...kindOf(entity).byField.values()];
 }
 
+/** True if the texts of a field are whole numbers of 64 bits in a table of another program. */
+export function isInt64Text(entity: Entity, field: string): boolean {
+  const { column, type } = (entity.existing && kindOf(entity).byField.get(field)) ?? {};
+  return type === 'Int64' && column === 'String';
+}
+
 function shapeOf(kinds: readonly Kind[]): TableShape {
   const kindNamed = (type: unknown) => kinds.find(({ entity }) => entity.name === type);
   /** The property of a name that the engine has for it; undefined if it is none, as a field of the key. */
@@ -297,8 +303,12 @@ const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const INT64_MAX = 2n ** 63n - 1n;
 const BASE64 = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-const isInt64 = (text: string) =>
-  /^(0|-?[1-9]\d{0,18})$/.test(text) && BigInt(text) <= INT64_MAX && BigInt(text) >= -INT64_MAX - 1n;
+/** True for the text of a whole number of 64 bits, without leading zeros. */
+export const isInt64 = (text: unknown): text is string =>
+  typeof text === 'string' &&
+  /^(0|-?[1-9]\d{0,18})$/.test(text) &&
+  BigInt(text) <= INT64_MAX &&
+  BigInt(text) >= -INT64_MAX - 1n;
 
 /** What a text must be to be stored as a type, and how it is told to a caller. */
 const TEXTS: Readonly<

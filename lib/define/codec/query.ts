@@ -9,6 +9,7 @@ import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
 import { compareInstants, offsetOfForms, textsAround } from '../schema/instants.ts';
 import { columnFormOf, fieldsToProperties } from './entity-codec.ts';
+import { isInt64, isInt64Text } from './existing-rows.ts';
 import { groupsToRead, withoutApart } from './further-rows.ts';
 import { validateRequired } from './validation.ts';
 
@@ -72,6 +73,7 @@ export function withKeyOfReferences(entity: Entity, select: readonly string[]): 
  */
 
 const EQUALITY: readonly Operator[] = ['eq', 'ne', 'in'];
+const isOrdered = (operator: Operator) => !EQUALITY.includes(operator);
 
 type Scalar = string | number | boolean;
 
@@ -184,9 +186,9 @@ function toFilter(entity: Entity, asked: readonly AskedComparison[], available?:
     const most = operator === 'in' ? MAX_LISTED_VALUES : 1;
     if (values.length < 1 || values.length > most)
       throw filterError(field, `has ${values.length} values for "${operator}"`, most > 1 ? `1 to ${most}` : 'one');
-    if (type === 'Boolean' && !EQUALITY.includes(operator))
+    if (type === 'Boolean' && isOrdered(operator))
       throw filterError(field, 'is true or false and has no order', EQUALITY.join(', '));
-    const toValue = EQUALITY.includes(operator) ? toEqual : toBound;
+    const toValue = isOrdered(operator) ? toBound : toEqual;
     return toComparison(entity, {
       field,
       operator,
@@ -195,10 +197,11 @@ function toFilter(entity: Entity, asked: readonly AskedComparison[], available?:
   });
 }
 
-/** The comparison, by instant if the field has an order other than that of its texts. */
+/** The comparison, by instant or by number if the field has an order other than that of its texts. */
 export function toComparison(entity: Entity, comparison: Comparison): Comparison {
   const { field, operator } = comparison;
-  if (EQUALITY.includes(operator) || fieldSchemas(entity.schema)[field]?.format !== 'date-time') return comparison;
+  if (isOrdered(operator) && isInt64Text(entity, field)) return { ...comparison, byInteger: true };
+  if (!isOrdered(operator) || fieldSchemas(entity.schema)[field]?.format !== 'date-time') return comparison;
   const byInstant = offsetOfForms(entity.schema, field);
   return byInstant === undefined ? comparison : { ...comparison, byInstant };
 }
@@ -210,17 +213,20 @@ export function matches(filter: Filter, values: Values): boolean {
 }
 
 /** True if the comparison holds for a value of its field. */
-export function holds({ operator, values: compared, byInstant }: Comparison, value: unknown): boolean {
+export function holds({ operator, values: compared, byInstant, byInteger }: Comparison, value: unknown): boolean {
   const [first] = compared;
   if (first === undefined || !isScalar(value) || typeof value !== typeof first) return false;
+  if (byInteger) return isInt64(value) && isInt64(first) && isInOrder(operator, BigInt(value), BigInt(first));
   if (byInstant !== undefined && typeof value === 'string' && typeof first === 'string')
     return holds({ field: '', operator, values: [0] }, compareInstants(value, first));
   if (operator === 'ne') return value !== first;
-  if (operator === 'gt') return value > first;
-  if (operator === 'ge') return value >= first;
-  if (operator === 'lt') return value < first;
-  if (operator === 'le') return value <= first;
-  return compared.includes(value);
+  return isOrdered(operator) ? isInOrder(operator, value, first) : compared.includes(value);
+}
+
+function isInOrder<Value extends Scalar | bigint>(operator: Operator, value: Value, bound: Value): boolean {
+  if (operator === 'gt') return value > bound;
+  if (operator === 'ge') return value >= bound;
+  return operator === 'lt' ? value < bound : value <= bound;
 }
 
 /** The only text of a field in the rows that match, if each alternative names it. */
@@ -241,7 +247,7 @@ const DATE_PREFIX = /^\d{4}(-\d{2}(-\d{2})?)?$/;
 
 /** A bound need not be a value that the field can have: `hireDate < 2021`, `age < 1000`. */
 function toBound(entity: Entity, field: string, value: unknown): unknown {
-  const parsed = entity.schema.shape[field]?.safeParse(value);
+  const parsed = isInt64Text(entity, field) ? undefined : entity.schema.shape[field]?.safeParse(value);
   if (parsed?.success) return parsed.data;
   const accepted = acceptedBound(entity, field, value);
   if (accepted !== undefined) throw filterError(field, 'has a bound of the wrong form', accepted);
@@ -251,6 +257,7 @@ function toBound(entity: Entity, field: string, value: unknown): unknown {
 /** What a bound of the field must be; undefined if the value is one. */
 export function acceptedBound(entity: Entity, field: string, value: unknown): string | undefined {
   const { is, isBound } = boundOf(entity, field);
+  if (isInt64Text(entity, field)) return isBound(value) ? undefined : is;
   const parsed = entity.schema.shape[field]?.safeParse(value);
   return isBound(value) || (parsed?.success && parsed.data === value) ? undefined : is;
 }
@@ -258,6 +265,7 @@ export function acceptedBound(entity: Entity, field: string, value: unknown): st
 function boundOf(entity: Entity, field: string): { is: string; isBound: (value: unknown) => boolean } {
   const schema = fieldSchemas(entity.schema)[field];
   const type: ColumnType = entity.columns[field] ?? 'String';
+  if (isInt64Text(entity, field)) return { is: 'a whole number of 64 bits, as a text', isBound: isInt64 };
   if (type === 'Double') return { is: 'a number', isBound: Number.isFinite };
   if (type === 'Int64') return { is: 'a whole number', isBound: Number.isSafeInteger };
   if (type === 'Int32') {
@@ -307,11 +315,11 @@ export function rowFilterOf(
   return { where, orVersionBefore: entity.version > 1 ? entity.version : undefined };
 }
 
-/** The comparisons that storage can evaluate. */
+/** The comparisons that storage can evaluate. A whole number is a text in the rows of an index. */
 function toRowComparisons(entity: Entity, comparisons: readonly Comparison[]): RowComparison[] {
   return comparisons
     .filter(({ values }) => values.every((value) => String(value).length <= MAX_COMPARED_LENGTH))
-    .filter(({ field }) => !entity.isWrittenByClients || isReliable(entity, field))
+    .filter(({ field, byInteger }) => !byInteger && (!entity.isWrittenByClients || isReliable(entity, field)))
     .map(byInstantToTexts)
     .map(({ field, operator, values }) => {
       const stored = values.map((value) => fieldsToProperties(entity, { [field]: value })[field]);

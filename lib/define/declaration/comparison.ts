@@ -8,6 +8,8 @@ export interface Comparison {
   readonly values: readonly (string | number | boolean)[];
   /** Set if instants are compared whose texts have another order: by how many milliseconds an offset moves a text at most. */
   readonly byInstant?: number;
+  /** True if texts of digits are compared as the whole numbers of 64 bits that a table of another program has. */
+  readonly byInteger?: true;
 }
 
 /** A row is within reach if all comparisons of one alternative hold. Without any alternative, no row is. */
