@@ -118,7 +118,8 @@ async function compare(
   for (; next && !signal.aborted; ) {
     const response = await ask(target, next, request);
     const problem = entity === undefined && !response.ok ? await readProblem(response.clone()) : undefined;
-    if (problem?.code === 'wrong-operation') return `${name} stays as it is: ${formatProblem(problem)}`;
+    if (problem?.code === 'invalid-input' && problem.field === undefined)
+      return `${name} stays as it is: ${formatProblem(problem)}`;
     onPage(Differences.parse(await readJson(response)).items);
     next = readNextPage(response);
   }

@@ -59,9 +59,18 @@ const notes = defineEntity('notes', {
   access: { read: ['hr'], write: ['hr'] },
 });
 
+/** Rows of another program, of which a backup has snapshots alone. */
+const parts = defineEntity('parts', {
+  schema: z.object({ rack: z.string(), partId: z.string(), name: z.string() }),
+  table: 'warehouse',
+  key: { partition: '{rack}', row: '{partId}' },
+  existing: { properties: { name: 'Name' } },
+  access: { read: ['hr'], write: ['hr'] },
+});
+
 export const model = defineModel({
   roles: ['hr', 'reader', 'operator', 'guest'],
   operatorRole: 'operator',
-  entities: [employees, reviews, notes],
+  entities: [employees, reviews, notes, parts],
   backup: { days: 7, roles: ['hr', 'reader', 'operator'] },
 });

@@ -398,6 +398,9 @@ describe('a restore in place', () => {
     expect(done.said).toMatch(
       /employees: 0 to create, 0 to replace, 1 to delete\nnotes: 0 to create, 0 to replace, 1 to delete\n/,
     );
+    expect(done.said).toContain(
+      'parts stays as it is: Another program writes parts, and a backup has what it wrote in',
+    );
     expect((await hr('GET', '/api/notes/whole/1')).status).toBe(404);
     expect((await hr('GET', path('Whole', 1))).status).toBe(404);
   });

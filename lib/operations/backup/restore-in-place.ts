@@ -84,7 +84,7 @@ interface Page {
   readonly top: number;
 }
 
-/** Lists what differs between now and an instant. Throws `not-found` if the backup begins later, and `wrong-operation` for what it cannot tell. */
+/** Lists what differs between now and an instant. Throws `not-found` if the backup begins later, and `invalid-input` for what it cannot tell. */
 export const compareWithPast = inPattern(
   'backup',
   async (
@@ -245,11 +245,11 @@ async function findDifference(
   return { was, now, difference: { entity: kind, key, address, change, version, lost } };
 }
 
-/** Throws `wrong-operation` for an entity at a former key: what is now at its key is another row. */
+/** Throws `invalid-input` for an entity at a former key: what is now at its key is another row. */
 function requireKey(kind: Entity, { address, live }: Former): void {
   const own = addressOf(kind, live.values);
   if (own.table === address.table && own.partition === address.partition && own.row === address.row) return;
-  throw new RowkeyError('wrong-operation', `The entities of ${kind.name} had another key then: see rekey.`, {
+  throw new RowkeyError('invalid-input', `The entities of ${kind.name} had another key then: see rekey.`, {
     accepted: 'a restore to another place',
   });
 }
@@ -349,7 +349,7 @@ function changedSince({ name }: Entity): RowkeyError {
 }
 
 function notBack({ name }: Entity): RowkeyError {
-  return new RowkeyError('wrong-operation', `The entity was archived since, and is not in ${name} again.`, {
+  return new RowkeyError('invalid-input', `The entity was archived since, and is not in ${name} again.`, {
     accepted: `a restore of ${name} first`,
   });
 }

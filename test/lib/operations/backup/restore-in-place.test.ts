@@ -459,7 +459,7 @@ describe('a restore in place', () => {
     await engineTransfer.requestArchive(engine, people, person('002'));
     await app.settle();
     const alone = await restore(app, at, { only: [archive] });
-    expect(alone.failed).toEqual({ 'formerpeople a id_001': 'wrong-operation' });
+    expect(alone.failed).toEqual({ 'formerpeople a id_001': 'invalid-input' });
     expect(Object.keys(await everything(app))).toEqual(['formerpeople a id_001']);
     expect((await restore(app, at)).failed).toEqual({});
     expect(Object.keys(await everything(app))).toEqual(['people a id_001']);
@@ -522,7 +522,7 @@ describe('a restore in place', () => {
       operationsBackup.compareWithPast(engine, selection, { top: 10 }),
       operationsBackup.restoreInPlace(engine, selection, [{ ...former, entity: 'people' }]),
     ])
-      await expect(work).rejects.toMatchObject({ code: 'wrong-operation' });
+      await expect(work).rejects.toMatchObject({ code: 'invalid-input' });
   });
 
   test('rejects an entity of a newer version', async () => {

@@ -135,7 +135,7 @@ test('rejects an entity that another program writes too', async () => {
   const app = await openBackedUp();
   const entity = { ...entityNamed('notes'), existing: {} };
   await expect(operationsBackup.undelete(app.engine, entity, { deletes: [], isTrial: true })).rejects.toMatchObject({
-    code: 'wrong-operation',
+    code: 'invalid-input',
   });
 });
 
