@@ -1,5 +1,6 @@
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { omit, type Values, WrongValue } from '../../lib/base/values.ts';
+import { storedFields } from '../../lib/define/codec/existing-rows.ts';
 import { validate } from '../../lib/define/codec/validation.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import { entityIn } from '../../lib/engine/read/entity-rows.ts';
@@ -146,7 +147,8 @@ function readValues(kind: Kind, row: Row, report: SourceReport): Values | undefi
   if (!of) return undefined;
   of.rows += 1;
   const { Carried: carried } = row.properties;
-  for (const name of typeof carried === 'string' ? Object.keys(JSON.parse(carried)) : [])
+  const properties = typeof carried === 'string' ? Object.keys(JSON.parse(carried)) : [];
+  for (const name of properties.filter((one) => !storedFields(kind.from).some((field) => field.name === one)))
     of.undeclared.set(name, (of.undeclared.get(name) ?? 0) + 1);
   try {
     const values = entityIn(kind.from, row)?.values ?? {};

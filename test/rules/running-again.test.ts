@@ -8,6 +8,7 @@ import { openAccessApp } from '../access-app.ts';
 import { definePlaces, type Entity, modelParts } from '../kit/define.ts';
 import { engineTransfer, engineWrite } from '../kit/engine.ts';
 import { storageRows } from '../kit/storage.ts';
+import { putAll } from '../put-all.ts';
 import { log } from '../silent-log.ts';
 
 /** What an operation runs again: a case for each cell of the table in docs/internals/consistency.md. */
@@ -161,11 +162,13 @@ async function begin(operation: Operation, of: string, over: Values = {}): Promi
   const isOfChild = of === 'children';
   await create(linked.plants, { ...key, state: 'open', ...(isOfChild ? {} : over) });
   const many = operation === 'large delete' ? MANY : 1;
-  await Promise.all(
-    Array.from({ length: many }, (_, at) =>
-      create(linked.parts, { ...key, partId: String(at), state: 'open', ...(isOfChild ? over : {}) }),
-    ),
-  );
+  const children = Array.from({ length: many }, (_, at) => ({
+    ...key,
+    partId: String(at),
+    state: 'open',
+    ...(isOfChild ? over : {}),
+  }));
+  expect(await putAll(engine, linked.parts, children)).toEqual(children.map(() => 'created'));
   const own = isOfChild ? { ...key, partId: '0' } : key;
   const entity = isOfChild ? linked.parts : linked.plants;
   const archive = linked.plants.archive as Entity;

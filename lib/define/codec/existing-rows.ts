@@ -1,7 +1,7 @@
 import { RowkeyError } from '../../base/errors.ts';
 import { isSame } from '../../base/is-same.ts';
 import { onceFor } from '../../base/once.ts';
-import { WrongValue } from '../../base/values.ts';
+import { mapValues, omit, type Values, WrongValue } from '../../base/values.ts';
 import type { Action, Properties, RowComparison, RowCondition, RowFilter } from '../../storage/row-types.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { TableShape, TableShapes } from '../../storage/table-shape.ts';
@@ -20,7 +20,7 @@ import { buildKey, type KeyTemplate, parseKey } from '../keys/key-template.ts';
 export const OWN_PROPERTY = 'Rowkey';
 /** The type of a row that is none of the other program's, such as a tombstone. */
 const OWN_TYPE = 'RowkeyType';
-/** The properties that no field names, in a row as the engine has it: their JSON. */
+/** The properties that no field names, and texts that are not those of their values, in a row as the engine has it: their JSON. */
 const CARRIED = 'Carried';
 
 interface Column {
@@ -189,8 +189,11 @@ function toFields({ entity, byName, ofKey, where }: Kind, theirs: Properties, ke
   const unknown: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(theirs)) {
     const column = byName.get(name);
-    if (column) fields[column.field] = toColumn(column, value);
-    else if (!where.some(([known]) => known === name)) unknown[name] = value;
+    const field = column && toColumn(column, value);
+    if (column) fields[column.field] = field;
+    // A text that the emulator keeps beside the one of its value stays until the value changes.
+    if (column ? typeof field === 'string' && field !== plain(value) : !where.some(([known]) => known === name))
+      unknown[name] = value;
   }
   for (const field of ofKey) fields[field] = ofColumn(entity.columns[field], key[field]);
   return carry(fields, unknown);
@@ -249,10 +252,11 @@ export function canBeStored(column: ColumnType, type: StoredType): boolean {
 }
 
 /** The value of a property as the column has it, or a wrong value that a write stores as it is. */
-function toColumn({ field, type, column }: Column, value: unknown): unknown {
+function toColumn(of: Column, value: unknown): unknown {
+  const { field, type, column } = of;
   const found = typeOf(value);
   const text = plain(value);
-  if (found === type && column === 'String') return text;
+  if (found === type && column === 'String') return toCanonical(of, text);
   if (found === type && (type !== 'Int64' || Number.isSafeInteger(Number(text)))) return value;
   // A program that has widened a number reads what it has stored before.
   if (found === 'Int32' && (type === 'Int64' || type === 'Double') && column !== 'String')
@@ -273,7 +277,8 @@ function plain(value: unknown): unknown {
 
 function toStoredProperties(kind: Kind | undefined, properties: Properties): Properties {
   const { EntityType: type, EntityVersion: _, [CARRIED]: carried, ...rest } = properties;
-  const stored: Record<string, unknown> = typeof carried === 'string' ? JSON.parse(carried) : {};
+  const former: Properties = typeof carried === 'string' ? JSON.parse(carried) : {};
+  const stored: Record<string, unknown> = { ...omit(former, [...(kind?.byName.keys() ?? [])]) };
   const isEntity = type !== undefined && type === kind?.entity.name;
   if (type !== undefined && !isEntity) stored[OWN_TYPE] = type;
   for (const [name, value] of Object.entries(rest)) {
@@ -284,8 +289,11 @@ function toStoredProperties(kind: Kind | undefined, properties: Properties): Pro
       continue;
     }
     const column = kind?.byField.get(name);
-    if (column) stored[column.name] = fromColumn(column, value);
-    else if (!kind?.ofKey.includes(name)) stored[name] = value;
+    if (column) {
+      const was = former[column.name];
+      const isSameValue = was !== undefined && toColumn(column, was) === value;
+      stored[column.name] = isSameValue ? was : fromColumn(column, value);
+    } else if (!kind?.ofKey.includes(name)) stored[name] = value;
   }
   if (isEntity) for (const [name, value] of kind.where) stored[name] = toWhere(value);
   return stored;
@@ -323,6 +331,31 @@ const TEXTS: Readonly<
   Int64: { isValid: isInt64, accepted: 'a whole number of 64 bits, without leading zeros' },
   Binary: { isValid: (text) => BASE64.test(text), accepted: 'bytes in base64' },
 };
+
+/** The one text of each value that the service returns; the emulator returns the text that was written. */
+const CANONICAL: Readonly<Partial<Record<StoredType, (text: string) => string>>> = {
+  DateTime: (text) => {
+    const withSeconds = text.replace(/(T\d\d:\d\d)Z$/, '$1:00Z');
+    return withSeconds.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z');
+  },
+  Guid: (text) => text.toLowerCase(),
+  Binary: (text) => Buffer.from(text, 'base64').toString('base64'),
+};
+
+function toCanonical({ column, type }: Column, value: unknown): unknown {
+  const isText = column === 'String' && typeof value === 'string' && TEXTS[type]?.isValid(value);
+  return isText ? (CANONICAL[type]?.(value) ?? value) : value;
+}
+
+/** The values that a caller gives, with the texts that a read returns after they are stored: an index has the same ones. */
+export function withCanonicalTexts(entity: Entity, values: Values): Values {
+  if (!entity.existing) return values;
+  const { byField } = kindOf(entity);
+  return mapValues(values, (value, field) => {
+    const column = byField.get(field);
+    return column ? toCanonical(column, value) : value;
+  });
+}
 
 function fromColumn({ field, name, type, column }: Column, value: unknown): unknown {
   const text = TEXTS[type];

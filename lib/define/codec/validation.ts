@@ -9,6 +9,7 @@ import { hasValue, mapValues, omit, pick, type Values } from '../../base/values.
 import type { Entity } from '../declaration/entity.ts';
 import { describeIssues } from '../schema/issues.ts';
 import { fitsColumn } from './entity-codec.ts';
+import { withCanonicalTexts } from './existing-rows.ts';
 
 /** The schema of an entity, of any kind. Not every read includes the fields that are apart. */
 function wholeSchema(entity: Entity): z.ZodType {
@@ -103,11 +104,7 @@ export function validate(entity: Entity, input: unknown, held: Values = {}): Val
   const fields = Object.keys(held);
   const optional = Object.keys(entity.defaults);
   const parseAs = (form: string, build: typeof creatableSchema) =>
-    parse(
-      compileOnce(entity, form, fields, () => withOptional(entity, build(entity, fields), optional)),
-      input,
-      checkOf(entity),
-    ) as Values;
+    parseFields(entity, input, [form, fields], () => withOptional(entity, build(entity, fields), optional));
   const written = parseAs('writable', writableSchema);
   // Only the schema of the union knows the fields and defaults of each kind.
   const whole = entity.union ? parseAs('creatable', creatableSchema) : written;
@@ -158,7 +155,8 @@ export function withDerived(entity: Entity, values: Values): Values {
   });
   checkComputed(entity, Object.fromEntries(derived), 'derived field');
   const kept = omit(values, Object.keys(entity.derived));
-  return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };
+  const present = Object.fromEntries(derived.filter(([, value]) => value !== undefined));
+  return { ...kept, ...withCanonicalTexts(entity, present) };
 }
 
 /**
@@ -192,11 +190,7 @@ export function checkTogether(entity: Entity, values: Values): void {
 /** Validates some fields of an entity, which must not be removed. Throws `invalid-input`. */
 export function validateFields(entity: Entity, given: Values): Values {
   checkFields(given);
-  const parsed: Values = parse(
-    compileOnce(entity, 'partial', [], () => writableSchema(entity).partial()),
-    given,
-    checkOf(entity),
-  );
+  const parsed = parseFields(entity, given, ['partial', []], () => writableSchema(entity).partial());
   // The schema of an absent field may have a default.
   return pick(parsed, Object.keys(given));
 }
@@ -204,9 +198,9 @@ export function validateFields(entity: Entity, given: Values): Values {
 /** Validates the fields of a key within a body. Throws `invalid-input`. */
 export function validateKey(entity: Entity, input: unknown): Values {
   const { keyFields } = entity;
-  const schema = compileOnce(entity, 'key', [], () => entity.schema.pick(maskOf(keyFields)).required());
   const isObject = typeof input === 'object' && input !== null && !Array.isArray(input);
-  const key: Values = parse(schema, isObject ? pick({ ...input }, keyFields) : input, checkOf(entity));
+  const given = isObject ? pick({ ...input }, keyFields) : input;
+  const key = parseFields(entity, given, ['key', []], () => entity.schema.pick(maskOf(keyFields)).required());
   checkFields(key);
   for (const [field, value] of Object.entries(key)) checkKeyText(field, value);
   return key;
@@ -267,15 +261,17 @@ export function compileOnce<Schema extends z.ZodType>(
 
 /** Validates some fields, all of them required. Throws `invalid-input`, which names the field. */
 export function validateRequired(entity: Entity, values: Values, fields: readonly string[]): Values {
-  return parse(
-    compileOnce(entity, 'texts', fields, () => entity.schema.pick(maskOf(fields)).required()),
-    values,
-    checkOf(entity),
-  );
+  return parseFields(entity, values, ['texts', fields], () => entity.schema.pick(maskOf(fields)).required());
 }
 
-function checkOf({ name }: Entity): string {
-  return `A check of the schema of ${name}`;
+function parseFields(
+  entity: Entity,
+  input: unknown,
+  [form, fields]: readonly [form: string, fields: readonly string[]],
+  build: () => z.ZodType,
+): Values {
+  const parsed = parse(compileOnce(entity, form, fields, build), input, `A check of the schema of ${entity.name}`);
+  return withCanonicalTexts(entity, parsed as Values);
 }
 
 /** Validates `input` against any schema. Throws `invalid-input`, and `wrong-operation` if a check of the schema throws. */

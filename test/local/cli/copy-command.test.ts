@@ -96,9 +96,18 @@ type Sent = Readonly<Record<string, unknown>>;
 function propertiesOf(name: string): (row: string) => Sent {
   const { properties = {} } = (shop.list as readonly Entity[]).find((entity) => entity.name === name)?.existing ?? {};
   const names = Object.entries(properties).map(([field, given]) => [field, Object(given).name ?? given] as const);
+  // .NET writes seven digits of a second. The service returns those that count.
+  const toText = (value: unknown, type: unknown) =>
+    type === 'Edm.DateTime'
+      ? String(value)
+          .replace(/(\.\d*?)0+Z$/, '$1Z')
+          .replace('.Z', 'Z')
+      : value;
   return (row) => {
-    const exact = JSON.parse(row.replace(/":(-?\d+(\.\d+)?(E[-+]?\d+)?)(?=[,}])/gi, '":"#$1"'));
-    return Object.fromEntries(names.map(([field, property]) => [field, exact[property]]));
+    const exact = exactly(row);
+    return Object.fromEntries(
+      names.map(([field, property]) => [field, toText(exact[property], exact[`${property}@odata.type`])]),
+    );
   };
 }
 

@@ -26,8 +26,11 @@ async function openOn(rows: readonly StoredRow[], text: string): Promise<Store> 
   return store as unknown as Store;
 }
 
-const plain = (value: unknown) =>
-  typeof value === 'object' && value !== null && 'value' in value ? value.value : value;
+/** A DateTime as the service returns it: .NET writes seven digits of a second, and the emulator keeps them. */
+const plain = (stored: unknown) => {
+  const { type, value = stored } = Object(stored);
+  return type === 'DateTime' ? value.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z') : value;
+};
 
 /** The entity that a row is, by the proposal. */
 function valuesOf({ partition, row, fields }: ProposedKind, stored: Row): Record<string, unknown> {
