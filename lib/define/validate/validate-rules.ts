@@ -161,7 +161,7 @@ function* memberErrors(entity: Entity, field: string, { of, field: by, where }: 
   if (of.columns[user] !== 'String' || !keepsExactly(of, user))
     yield `with memberships in "${of.name}", whose "${user}" may store two subjects as one value. Declare it as a text, and remove toLowerCase, trim, transform, catch, default and derived from it.`;
   if (!membershipsIn(of, by, [by, ...Object.keys(where)]))
-    yield `with memberships in "${of.name}", and no partition has all of a caller. Declare an index there, such as ${of.name}By${capitalize(user)}: interPartitionIndex({ table: '${of.table}by${user.toLowerCase()}', partition: '{${user}}', row: '{${by}}' }).`;
+    yield `with memberships in "${of.name}", and no partition has all of a caller. Declare an index there, such as ${of.name}By${capitalize(user)}: interPartitionIndex({ table: '${of.name}by${user.toLowerCase()}', partition: '{${user}}', row: '{${by}}' }).`;
 }
 
 /** Yields what would show rows past the rules. */
@@ -185,7 +185,7 @@ function* listErrors(entity: Entity, alternative: Alternative<string, Entity>): 
   const fields = Object.keys(where);
   const [first = ''] = fields;
   const rest = entity.keyFields.filter((name) => name !== first).map((name) => `{${name}}`);
-  const index = `by${capitalize(first)}: interPartitionIndex({ table: '${entity.table}by${first.toLowerCase()}', partition: '{${first}}', row: '${rest.join('_')}' })`;
+  const index = `by${capitalize(first)}: interPartitionIndex({ table: '${entity.name}by${first.toLowerCase()}', partition: '{${first}}', row: '${rest.join('_')}' })`;
   yield `the rule to read of the role "${role}" bounds no list: no partition key consists of ${fields.join(', ')}, and no row key begins with ${fields.length > 1 ? 'one of them' : 'it'}. Declare an index, such as ${index}, or say lists: 'filtered' (lists read whole partitions) or lists: 'none' in the rule.`;
 }
 

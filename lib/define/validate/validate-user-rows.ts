@@ -27,7 +27,7 @@ function* entityErrors(entity: Entity): Generator<string> {
     else if (!userListOf(entity, field))
       yield entity.isArchive
         ? `${what}, and an archive has no indexes to find the rows of a user. Leave the field out of the archive: without: ['${field}'].`
-        : `${what}, and no list has the rows of one user alone. Add an index: ${field}: interPartitionIndex({ table: '${entity.table}byuser', partition: '{${field}}', row: '${entity.keyFields.map((name) => `{${name}}`).join('_')}' }).`;
+        : `${what}, and no list has the rows of one user alone. Add an index: ${field}: interPartitionIndex({ table: '${entity.name}by${field.toLowerCase()}', partition: '{${field}}', row: '${entity.keyFields.map((name) => `{${name}}`).join('_')}' }).`;
     if (typeof erasing !== 'string') yield* changeErrors(entity, field, erasing);
   }
 }

@@ -116,6 +116,18 @@ test.each([
   expect(() => declare(things(ofUser, more))).toThrow(message);
 });
 
+test('proposes a table of its own for each entity of a table', () => {
+  const bare = (name: string) =>
+    defineEntity(name, {
+      schema: z.object({ shelf: z.string(), thingId: z.string(), ownerId: z.string() }),
+      table: 'things',
+      key: { partition: '{shelf}', row: `${name}_{thingId}` },
+      ofUser: { ownerId: 'delete' },
+      access: { read: ['user'], write: ['user'] },
+    });
+  expect(() => declare(bare('books'), bare('tools'))).toThrow(/'booksbyownerid'.*'toolsbyownerid'/s);
+});
+
 test('rejects what is neither of the words nor values', () => {
   expect(() => declare(things({ ownerId: 'erase' }))).toThrow('needs "delete", "keep" or the values to set');
 });
