@@ -22,7 +22,7 @@ import { type Entity, nameOfKind } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import type { Total } from '../define/declaration/totals.ts';
 import { buildKey } from '../define/keys/key-template.ts';
-import { closedIndexReason } from '../define/places/closed-index.ts';
+import { closedIndexReason, closedListReason } from '../define/places/closed-index.ts';
 import { copiedFields, type IndexBounds, indexRange } from '../define/places/index-range.ts';
 import { rolesToList, rolesToListThrough } from '../define/places/reach.ts';
 import { rolesToReadBy } from '../define/places/readers.ts';
@@ -100,6 +100,7 @@ export const listRange = onceFor((entity: Entity): Operation<RangeInput, Page> =
     kind: 'read',
     entity,
     roles: rolesToList(entity),
+    closed: closedListReason(entity),
     at: ({ at }) => at,
     ...admitFilterOf(entity),
     async run(view, { partition, ...input }) {

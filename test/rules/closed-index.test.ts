@@ -80,6 +80,25 @@ describe('an index', () => {
     expect(await warningsOf(modelOf(nobody, { steward: 'support' }))).toEqual([]);
   });
 
+  test('that serves the rules is named in the 403 of a list by key', async () => {
+    const tools = toolsWith(interPartitionIndex({ ...place, row: '{secret}_{houseId}_{toolId}' }), {
+      read: [{ role: 'user', where: { kind: 'saw' } }],
+      write: [],
+    });
+    const reason =
+      'may list tools of one houseId: the rules to read compare kind, with which its key does not begin. Roles may list it by kind.';
+    const { ask } = await openAccessApp(import.meta.url, modelOf(tools));
+    expect((await ask({ roles: ['user'] }, 'GET', 'tools/h')).body).toMatchObject({
+      code: 'forbidden',
+      detail: `No role ${reason}`,
+    });
+    const withSteward = await openAccessApp(import.meta.url, modelOf(tools, { steward: 'support' }));
+    expect((await withSteward.ask({ roles: ['user'] }, 'GET', 'tools/h')).body.detail).toBe(
+      `No role but support ${reason}`,
+    );
+    expect((await withSteward.ask({ roles: ['support'] }, 'GET', 'tools/h')).status).toBe(200);
+  });
+
   test('that is unique is read by its values, and not as a range that no rule bounds', async () => {
     const index = { table: 'toolsbykind', partition: '{houseId}_{kind}', row: '{secret}', unique: true } as const;
     const model = modelOf(toolsWith(interPartitionIndex(index)));

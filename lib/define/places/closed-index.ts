@@ -8,10 +8,20 @@ import { fieldsOfUser, userListOf } from './user-rows.ts';
 
 /** Says why no role but the steward may list an index and what to change; undefined if one may. The app itself always may. */
 export function closedIndexReason(entity: Entity, name: string, index: Index): string | undefined {
-  const { steward } = entity.access;
   if (ofUsers(entity, rolesToListThrough(entity, index)).length > 0) return undefined;
-  const nobody = steward === undefined ? 'No role' : `No role but ${steward}`;
-  return `${nobody} may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
+  return `${nobodyIn(entity)} may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
+}
+
+/** Says why no role but the steward may list a partition of the entity and which lists are open; undefined if a role may. */
+export function closedListReason(entity: Entity): string | undefined {
+  const isClosed = ofUsers(entity, rolesToList(entity)).length === 0;
+  if (!isClosed || ofUsers(entity, entity.access.read).length === 0) return undefined;
+  const compared = `the rules to read compare ${comparedFields(entity).join(', ')}, with which its key does not begin.`;
+  return `${nobodyIn(entity)} may list ${entity.name} ${ownList(entity)}: ${compared} ${openLists(entity)}`;
+}
+
+function nobodyIn({ access: { steward } }: Entity): string {
+  return steward === undefined ? 'No role' : `No role but ${steward}`;
 }
 
 /** The steward lists everything, and so tells nothing of the rules. */
@@ -22,8 +32,7 @@ function ofUsers({ access }: Entity, roles: readonly string[]): readonly string[
 function reasonOf(entity: Entity, index: Index): string {
   if (ofUsers(entity, rolesToReadIndex(entity, index)).length === 0)
     return 'no role may read all fields of its keys (restricted). Leave the restricted fields out of its keys.';
-  const limited = entity.access.rules?.read.filter(hasTerms) ?? [];
-  const compared = [...new Set(limited.flatMap(({ where = {} }) => Object.keys(where)))];
+  const compared = comparedFields(entity);
   const copied = copiedFields(entity, index);
   const missing = compared.filter((field) => copied && !copied.includes(field));
   if (missing.length > 0)
@@ -33,16 +42,22 @@ function reasonOf(entity: Entity, index: Index): string {
   return `the rules to read compare ${compared.join(', ')}, with which its key does not begin. Let its partition key be {${compared[0]}}${filtered}.`;
 }
 
+/** The fields that the rules to read compare. */
+function comparedFields({ access }: Entity): string[] {
+  const limited = access.rules?.read.filter(hasTerms) ?? [];
+  return [...new Set(limited.flatMap(({ where = {} }) => Object.keys(where)))];
+}
+
+function ownList({ partition: { fields } }: Entity): string {
+  return fields.length > 0 ? `of one ${fields.join(', ')}` : 'of all';
+}
+
 /** The lists that a role may read. */
 function openLists(entity: Entity): string {
   const open = Object.entries(entity.indexes)
     .filter(([, index]) => isOfMany(entity, index) && ofUsers(entity, rolesToListThrough(entity, index)).length > 0)
     .map(([name]) => `by ${name}`);
-  const { fields } = entity.partition;
-  const own =
-    ofUsers(entity, rolesToList(entity)).length > 0
-      ? [fields.length > 0 ? `of one ${fields.join(', ')}` : 'of all']
-      : [];
+  const own = ofUsers(entity, rolesToList(entity)).length > 0 ? [ownList(entity)] : [];
   const lists = [...own, ...open];
   return lists.length > 0 ? `Roles may list it ${lists.join(', ')}.` : 'Roles may list it in no way.';
 }
