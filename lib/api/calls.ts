@@ -6,6 +6,7 @@ import type { SeriesPoint, SpanBounds } from '../features/data-series/series-spa
 import type {
   BatchAction,
   Binding,
+  Closed,
   Declared,
   Entities,
   Input,
@@ -185,7 +186,7 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    */
   readonly mine: ServesMine<Of, As> extends true
     ? ListCall<Of, As, Listed<Of>, [], As['list']>
-    : `No rule names the partitions of the ${Of['name']} of a caller`;
+    : Closed<`No list has all ${Of['name']} of a caller: no partition key is compared by every rule to read`>;
   /**
    * The totals of groups of entities.
    *

@@ -312,7 +312,12 @@ export type ServesMine<Of extends Declared, As extends Binding> = As['isOfCaller
   ? Types<Of>['mine']
   : true;
 
-/** The reads through an index; a sentence for the compiler to show, if no rule lets a caller list it. */
+/** In place of a list that no rule opens. The compiler shows the reason: a text alone would be `String` in its error of a call. */
+export interface Closed<Reason extends string> {
+  readonly reason: Reason;
+}
+
+/** The reads through an index; a reason for the compiler to show, if no rule lets a caller list it. */
 export type ReadBy<
   Of extends Declared,
   Name extends keyof Of['indexes'],
@@ -320,7 +325,7 @@ export type ReadBy<
 > = As['isOfCaller'] extends true
   ? Name extends Types<Of>['closed']
     ? [IsOfMany<Of, Of['indexes'][Name]>, HasSteward<Of>] extends [true, false]
-      ? `No role may list ${Of['name']} by "${Name & string}"`
+      ? Closed<`No role may list ${Of['name']} by "${Name & string}"`>
       : ReadThrough<Of, Of['indexes'][Name], As>
     : ReadThrough<Of, Of['indexes'][Name], As>
   : ReadThrough<Of, Of['indexes'][Name], As>;

@@ -52,6 +52,7 @@ import type { Entity } from '../define/declaration/entity.ts';
 import type { Index } from '../define/declaration/indexes.ts';
 import { type Total, toIndex } from '../define/declaration/totals.ts';
 import type { Operations } from '../define/define-operation.ts';
+import { noListOfMine } from '../define/places/closed-index.ts';
 import { type IndexBounds, indexFields, isOfMany, requireRangeStart } from '../define/places/index-range.ts';
 import type { Position } from '../engine/read/continuation.ts';
 import type { Page as PageOf, PageOptions as PageRange } from '../engine/read/retrieve.ts';
@@ -256,9 +257,9 @@ function entityStore(entity: Entity, call: Call) {
         })),
       ),
     mine: (options: ListInput = {}) =>
-      createListing((page) => {
+      createListing(async (page) => {
         const operation = listMine(entity);
-        if (!operation) throw new Error(`No rule of ${entity.name} names the partitions of a caller.`);
+        if (!operation) throw new Error(noListOfMine(entity));
         return call(operation, () => ({ ...options, ...page }));
       }),
     files: Object.freeze(

@@ -9,9 +9,10 @@ import {
   memberOf,
   subject,
 } from '../../lib/index.ts';
+import { createTestStore } from '../../lib/testing/index.ts';
 import { openAccessApp } from '../access-app.ts';
 
-/** The type of the client has the lists that rules may open, and in place of the others a sentence: as the API, which the tests ask too. */
+/** The type of the client has the lists that rules may open, and in place of the others a reason: as the API, which the tests ask too. */
 
 const members = defineEntity('members', {
   schema: z.object({ houseId: z.string(), userId: z.string() }),
@@ -71,17 +72,21 @@ const withSteward = defineModel({ ...common, steward: 'operator' });
 
 type Of<Declared extends { readonly entities: Parameters<typeof Object.keys>[0] }> = Declared['entities'];
 
-test('a list that no rule opens is a sentence in the type of the client', () => {
+test('a list that no rule opens is a reason in the type of the client', () => {
   type Tools = Client<Of<typeof model>>['tools'];
-  expectTypeOf<Tools['by']['ownerId']>().toEqualTypeOf<'No role may list tools by "ownerId"'>();
+  expectTypeOf<Tools['by']['ownerId']>().toEqualTypeOf<{ readonly reason: 'No role may list tools by "ownerId"' }>();
   expectTypeOf<Tools['by']['kind']>().toBeFunction();
   expectTypeOf<Tools['by']['code']>().toBeFunction();
   expectTypeOf<Tools['by']['near']>().toBeFunction();
   expectTypeOf<Tools['mine']>().toBeFunction();
   type Letters = Client<Of<typeof model>>['letters'];
-  expectTypeOf<Letters['mine']>().toEqualTypeOf<'No rule names the partitions of the letters of a caller'>();
+  expectTypeOf<Letters['mine']>().toEqualTypeOf<{
+    readonly reason: 'No list has all letters of a caller: no partition key is compared by every rule to read';
+  }>();
   type Loans = Client<Of<typeof model>>['loans'];
-  expectTypeOf<Loans['mine']>().toEqualTypeOf<'No rule names the partitions of the loans of a caller'>();
+  expectTypeOf<Loans['mine']>().toEqualTypeOf<{
+    readonly reason: 'No list has all loans of a caller: no partition key is compared by every rule to read';
+  }>();
   expectTypeOf<Loans['by']['borrowerId']>().toBeFunction();
   expectTypeOf<Client<Of<typeof model>>['members']['by']['userId']>().toBeFunction();
   type Stewards = Client<Of<typeof withSteward>>['tools'];
@@ -96,4 +101,13 @@ test('the API serves the same lists', async () => {
   expect(await statuses('tools', 'tools/by/kind/saw', 'tools/by/near/h/saw')).toEqual([200, 200, 200]);
   expect(await statuses('tools/by/ownerId/ann', 'letters', 'loans')).toEqual([403, 405, 405]);
   expect(await statuses('loans/by/borrowerId/ann')).toEqual([200]);
+});
+
+test('the store names the lists that are open in place of one of all', async () => {
+  const { store } = await createTestStore(model);
+  const ann = store.as({ subject: 'ann', roles: ['user'], claims: {} });
+  await expect(ann.loans.mine().page()).rejects.toThrow(
+    'No list has all loans of a caller: mine() needs a partition key that every rule to read compares. Roles may list it of one houseId, by borrowerId.',
+  );
+  expect(await ann.loans.by.borrowerId.range({ borrowerId: 'ann' }).page()).toMatchObject({ items: [] });
 });

@@ -20,6 +20,11 @@ export function closedListReason(entity: Entity): string | undefined {
   return `${nobodyIn(entity)} may list ${entity.name} ${ownList(entity)}: ${compared} ${openLists(entity)}`;
 }
 
+/** Says why no list has all that the rules let a caller read. */
+export function noListOfMine(entity: Entity): string {
+  return `No list has all ${entity.name} of a caller: mine() needs a partition key that every rule to read compares. ${openLists(entity)}`;
+}
+
 function nobodyIn({ access: { steward } }: Entity): string {
   return steward === undefined ? 'No role' : `No role but ${steward}`;
 }
