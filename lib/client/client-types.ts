@@ -135,7 +135,7 @@ export interface DownloadOptions extends CallOptions {
 }
 
 export interface UploadOptions extends WriteOptions {
-  /** The media type. Default: that of the Blob. */
+  /** The media type. Default: that of the Blob. Without one, the file is sent through the API, which detects it. */
   readonly type?: string;
   /** Called while the bytes are sent; without `XMLHttpRequest` after each block, and of a smaller file at the end. */
   readonly onProgress?: (sent: number, total: number) => void;

@@ -68,7 +68,8 @@ export async function putFile(
 
 async function send({ core, send }: EntityCalls, path: string, file: Blob, options: UploadOptions): Promise<Reply> {
   const { ifMatch, ifNoneMatch, onProgress, signal, type = file.type, blockBytes = BLOCK_BYTES } = options;
-  if (ifMatch === undefined && ifNoneMatch === undefined) {
+  // A signature names the type. The API detects it.
+  if (type !== '' && ifMatch === undefined && ifNoneMatch === undefined) {
     const inBlocks = file.size > blockBytes;
     const grant = async (uploadId?: string): Promise<Granted> => {
       const body = { type, bytes: file.size, ...(inBlocks ? { inBlocks, uploadId } : {}) };
@@ -84,7 +85,11 @@ async function send({ core, send }: EntityCalls, path: string, file: Blob, optio
       return accepted;
     }
   }
-  const headers = { 'content-type': type, 'if-match': ifMatch, 'if-none-match': ifNoneMatch };
+  const headers = {
+    'content-type': type || 'application/octet-stream',
+    'if-match': ifMatch,
+    'if-none-match': ifNoneMatch,
+  };
   const reply = await send({ method: 'PUT', path, data: file, headers, signal });
   onProgress?.(file.size, file.size);
   return reply;

@@ -435,6 +435,12 @@ test('a file is sent in blocks of more than 4 MiB, with which storage is faster'
   expect(blocks).toEqual([8_388_608, 8_388_608, size - 2 * 8_388_608]);
 });
 
+test('a file without a media type is sent through the API, which detects it', async () => {
+  const { client, sent } = clientOf([json({ type: 'image/png', bytes: 1 })], { retries: 0 });
+  expect(await client.employees.files.photo.put(KEY, new Blob(['x']))).toMatchObject({ type: 'image/png' });
+  expect(sent).toMatchObject([{ method: 'PUT', headers: { 'content-type': 'application/octet-stream' } }]);
+});
+
 test('a change of a file is no conflict of the next change of its entity', async () => {
   const stored = () => json({ type: 'image/png', bytes: 1 });
   const [done, gone] = [found('"9"'), new Response(null, { status: 204 })];
