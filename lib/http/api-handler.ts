@@ -40,8 +40,8 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
       // Throws while a setting is wrong.
       app();
       const found = matches.map((one) => one.route.method);
-      const reads = wanted === 'GET' ? nameReads(routes, root, segments) : '';
-      return toResponse(respondToUnmatched(root, method, found, reads), spent);
+      const hint = nameMissing(routes, segments) || (wanted === 'GET' ? nameReads(routes, root, segments) : '');
+      return toResponse(respondToUnmatched(root, method, found, hint), spent);
     });
     if (method !== 'HEAD') return toTextResponse(response);
     const { body: _, ...head } = response;
@@ -190,6 +190,20 @@ function refuseEmptyValue(matches: readonly Match[], method: string): void {
   });
 }
 
+/** The routes that a model has only if it declares something. */
+const DECLARED_ROUTES = [
+  [/^operations\/(backup|history|undelete|differences|restore)\b/, 'declares no backup'],
+  [/^operations\/users\/(block|unblock|blocked)$/, 'does not declare blocksUsers'],
+  [/^(me\/data|operations\/users\/(data|erase))$/, 'has no entity with ofUser'],
+] as const;
+
+/** A sentence with what the model would have to declare to have the path. Otherwise an empty text. */
+function nameMissing(routes: readonly Route[], segments: readonly string[]): string {
+  const path = segments.join('/');
+  const [pattern, what] = DECLARED_ROUTES.find(([one]) => one.test(path)) ?? [];
+  return !pattern || routes.some((route) => pattern.test(route.path)) ? '' : ` The model ${what}.`;
+}
+
 /** A sentence with the paths that read an entity, after the path of the entity alone. Otherwise an empty text. */
 function nameReads(routes: readonly Route[], root: string, segments: readonly string[]): string {
   const below = `${segments.join('/').replace(/\/$/, '').toLowerCase()}/`;
@@ -213,10 +227,10 @@ function respondToUnmatched(
   root: string,
   method: string,
   found: readonly Route['method'][],
-  reads: string,
+  hint: string,
 ): RouteResult {
   if (found.length === 0)
-    throw new RowkeyError('not-found', `No route matches the path.${reads}`, {
+    throw new RowkeyError('not-found', `No route matches the path.${hint}`, {
       field: 'path',
       accepted: `the paths in ${root}/openapi.json`,
     });
@@ -224,5 +238,5 @@ function respondToUnmatched(
     (each) => each === 'OPTIONS' || found.some((one) => one === each || (one === 'GET' && each === 'HEAD')),
   ).join(', ');
   if (method === 'OPTIONS') return { status: 204, headers: { allow: accepted } };
-  throw new RowkeyError('method-not-allowed', `Method ${method} is not supported by this path.${reads}`, { accepted });
+  throw new RowkeyError('method-not-allowed', `Method ${method} is not supported by this path.${hint}`, { accepted });
 }

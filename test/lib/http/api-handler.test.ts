@@ -111,6 +111,26 @@ describe('a method that the path does not have', () => {
   });
 });
 
+test.each([
+  ['operations/history/things/1', ' The model declares no backup.'],
+  ['operations/undelete/things', ' The model declares no backup.'],
+  ['operations/users/block', ' The model does not declare blocksUsers.'],
+  ['me/data', ' The model has no entity with ofUser.'],
+  ['operations/none', ''],
+])('says what the model would have to declare for %s', async (path, hint) => {
+  const detail = `No route matches the path.${hint}`;
+  for (const method of ['GET', 'POST'] as const) expect((await ask(method, path)).body).toMatchObject({ detail });
+  // Another path of a model that has such routes.
+  const declared = ['operations/history/other/{id}', 'operations/users/block', 'me/data'];
+  const routes = declared.map((each) => testRoute({ name: each, method: 'PUT', path: each, handle: remove.handle }));
+  const reply = await ask(
+    'DELETE',
+    path,
+    createApiHandler(() => app, routes),
+  );
+  expect(reply.body).not.toMatchObject({ detail: expect.stringContaining('The model') });
+});
+
 test('OPTIONS returns the methods of the path', async () => {
   expect(await ask('OPTIONS', 'things/x')).toMatchObject({ status: 204, allow: 'GET, HEAD, OPTIONS', body: undefined });
 });
