@@ -95,6 +95,15 @@ export function requireRole(caller: Roles, roles: readonly string[], closed?: st
   );
 }
 
+/** The roles that read every row, for the error of a caller whom rules limit. */
+export function nameAllReaders(entity: Entity): string {
+  return nameRoles(entity.access.read.filter((role) => canReadAll(entity, { roles: [role] })));
+}
+
+function nameRoles(roles: readonly string[]): string {
+  return roles.join(', ') || 'a role that no rule on rows limits: the model declares none';
+}
+
 /** Throws `forbidden` unless the caller may read the entity. */
 export function requireReader(entity: Entity, caller: Roles): void {
   if (!canRead(entity, caller)) throw createRoleError(entity.name, entity.access.read);
@@ -127,6 +136,6 @@ export function requireFields(entity: Entity, caller: Roles, fields: readonly st
 
 function createRoleError(what: string, roles: readonly string[]): RowkeyError {
   return new RowkeyError('forbidden', `The request requires a role that may read ${what}; the token has none.`, {
-    accepted: roles.length > 0 ? roles.join(', ') : 'no single role',
+    accepted: nameRoles(roles),
   });
 }

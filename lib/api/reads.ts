@@ -1,7 +1,7 @@
 import pMap from 'p-map';
 import { z } from 'zod';
 import { limitOf, listLimitOf, toFilter } from '../access/limit.ts';
-import { hiddenFields, requireFields, requireRole } from '../access/rule.ts';
+import { hiddenFields, nameAllReaders, requireFields, requireRole } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
@@ -398,10 +398,11 @@ async function requireGroup(view: View, entity: Entity, { groupFields, periods }
 }
 
 /** The error of a read that would disclose rows which the caller does not reach. */
-function beyondReach({ name }: Entity, what: string): RowkeyError {
+function beyondReach(entity: Entity, what: string): RowkeyError {
   return new RowkeyError(
     'forbidden',
-    `The rules of ${name} let the caller read some rows only, and ${what} would tell of others.`,
+    `The rules of ${entity.name} let the caller read some rows only, and ${what} would tell of others.`,
+    { accepted: nameAllReaders(entity) },
   );
 }
 

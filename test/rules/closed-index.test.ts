@@ -99,6 +99,19 @@ describe('an index', () => {
     expect((await withSteward.ask({ roles: ['support'] }, 'GET', 'tools/h')).status).toBe(200);
   });
 
+  test('is no way to ask why, and the error says that no role reads every row', async () => {
+    const { ask } = await openAccessApp(import.meta.url, modelOf(toolsWith(interPartitionIndex(place))));
+    const question = {
+      entity: 'tools',
+      key: { houseId: 'h', toolId: 't' },
+      caller: { subject: 'ann', roles: ['user'], claims: {} },
+    };
+    expect(await ask({ roles: ['operator'] }, 'POST', 'operations/why', question)).toMatchObject({
+      status: 403,
+      body: { accepted: 'a role that no rule on rows limits: the model declares none' },
+    });
+  });
+
   test('that is unique is read by its values, and not as a range that no rule bounds', async () => {
     const index = { table: 'toolsbykind', partition: '{houseId}_{kind}', row: '{secret}', unique: true } as const;
     const model = modelOf(toolsWith(interPartitionIndex(index)));
