@@ -5,22 +5,33 @@ import { readSourceFiles } from '../shape/source-files.ts';
 /** Stands for a part of a message that is known at run time. */
 const PART = '…';
 
+/** Why lists are closed: the log of the start, and the error of a request. */
+const CLOSED_LISTS = 'lib/define/places/closed-index.ts';
+
 /** Returns the text of docs/reference/messages.md: the sentences of the code, for a reader who searches for one of them. */
 export function formatMessages(): string {
   const ofRequests = new Map<string, Set<string>>();
   const ofModels = new Set<string>();
   const ofCommands = new Set<string>();
-  for (const { path, program } of readSourceFiles('{lib,local/cli}/**/*.ts')) {
+  for (const { path, program } of readSourceFiles('{lib,local/cli,local/instance}/**/*.ts')) {
+    const isOfModel = path.startsWith('lib/');
     const visitor = new Visitor({
       NewExpression({ callee, arguments: [first, second] }) {
         if (callee.type !== 'Identifier') return;
         const code = textOf(first);
         if (callee.name === 'RowkeyError' && code !== undefined && code in PROBLEMS)
           addTo(ofRequests, code, textOf(second));
-        if (callee.name === 'Error' && path.startsWith('local/cli/')) add(ofCommands, textOf(first));
+        if (callee.name === 'Error' && !isOfModel) add(ofCommands, textOf(first));
+        if (callee.name === 'Error' && path.startsWith('lib/define/keys/')) add(ofModels, textOf(first));
+      },
+      CallExpression({ callee, arguments: [first] }) {
+        if (callee.type === 'Identifier' && callee.name === 'log' && !isOfModel) add(ofCommands, textOf(first));
       },
       YieldExpression({ argument }) {
-        if (path.startsWith('lib/define/') || path.startsWith('lib/features/')) add(ofModels, textOf(argument));
+        if (isOfModel && path !== 'lib/settings.ts') for (const text of textsOf(argument)) add(ofModels, text);
+      },
+      ReturnStatement({ argument }) {
+        if (path === CLOSED_LISTS) add(ofModels, textOf(argument));
       },
     });
     visitor.visit(program);
@@ -38,11 +49,11 @@ ${codes.map(([code, messages]) => `### ${code}\n\n[What to do](problems.md#${cod
 
 ## Of a model
 
-The app does not start. Each sentence says what to change; [Model](model.md#what-is-rejected) has the reasons, and [Rules and people](../access.md) those of rules.
+The app does not start, or its log has a warning. Each sentence says what to change; [Model](model.md#what-is-rejected) has the reasons, and [Rules and people](../access.md) those of rules.
 
 ${formatList(ofModels)}
 
-## Of commands
+## Of commands and the local app
 
 ${formatList(ofCommands)}
 `;
@@ -54,8 +65,8 @@ function addTo(map: Map<string, Set<string>>, key: string, message: string | und
 }
 
 function add(set: Set<string>, message: string | undefined): void {
-  // A sentence, and not a name that is yielded.
-  if (message?.includes(' ')) set.add(message);
+  // A sentence, and not a name that is yielded or parts alone.
+  if (message && / [a-z]/.test(message)) set.add(message);
 }
 
 function formatList(messages: ReadonlySet<string>): string {
@@ -68,6 +79,12 @@ function formatList(messages: ReadonlySet<string>): string {
 /** Characters that Markdown would take as its own. */
 function escapeMarkdown(message: string): string {
   return message.replaceAll(/[<>*_|[\]{}]/g, '\\$&').replaceAll('\n', ' ');
+}
+
+/** The text of a node, or the texts of the members of an object. */
+function textsOf(node: ESTree.Node | null | undefined): (string | undefined)[] {
+  if (node?.type !== 'ObjectExpression') return [textOf(node)];
+  return node.properties.map((property) => (property.type === 'Property' ? textOf(property.value) : undefined));
 }
 
 /** The text of a literal, or of a template with its parts left open. Undefined for anything else. */

@@ -9,7 +9,7 @@ import { fieldsOfUser, userListOf } from './user-rows.ts';
 /** Says why no role but the steward may list an index and what to change; undefined if one may. The app itself always may. */
 export function closedIndexReason(entity: Entity, name: string, index: Index): string | undefined {
   if (ofUsers(entity, rolesToListThrough(entity, index)).length > 0) return undefined;
-  return `${nobodyIn(entity)} may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
+  return `No role${butSteward(entity)} may list ${entity.name} by "${name}": ${reasonOf(entity, index)} ${openLists(entity)}`;
 }
 
 /** Says why no role but the steward may list a partition of the entity and which lists are open; undefined if a role may. */
@@ -17,7 +17,7 @@ export function closedListReason(entity: Entity): string | undefined {
   const isClosed = ofUsers(entity, rolesToList(entity)).length === 0;
   if (!isClosed || ofUsers(entity, entity.access.read).length === 0) return undefined;
   const compared = `the rules to read compare ${comparedFields(entity).join(', ')}, with which its key does not begin.`;
-  return `${nobodyIn(entity)} may list ${entity.name} ${ownList(entity)}: ${compared} ${openLists(entity)}`;
+  return `No role${butSteward(entity)} may list ${entity.name} ${ownList(entity)}: ${compared} ${openLists(entity)}`;
 }
 
 /** Says why no list has all that the rules let a caller read. */
@@ -25,8 +25,8 @@ export function noListOfMine(entity: Entity): string {
   return `No list has all ${entity.name} of a caller: mine() needs a partition key that every rule to read compares. ${openLists(entity)}`;
 }
 
-function nobodyIn({ access: { steward } }: Entity): string {
-  return steward === undefined ? 'No role' : `No role but ${steward}`;
+function butSteward({ access: { steward } }: Entity): string {
+  return steward === undefined ? '' : ` but ${steward}`;
 }
 
 /** The steward lists everything, and so tells nothing of the rules. */
