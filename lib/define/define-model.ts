@@ -61,7 +61,7 @@ interface PlainOptions {
    */
   readonly placement?: Readonly<Record<string, Placement>>;
   /**
-   * Keeps a backup in a storage account of its own, which the connection `BackupStorage` names: everything can be had back as it was at any moment
+   * Keeps a backup in a storage account of its own, which the connection `BackupStorage` names: everything can be restored to its state at any moment
    * of the last `days`, by default 35. `roles` may read what was stored then as far as they may read what is stored now, by default the
    * operators. By default there is no backup.
    */

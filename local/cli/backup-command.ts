@@ -79,7 +79,7 @@ function describeStatus({ advice, ...status }: BackupStatus): string[] {
   if (state === 'begins') lines.push('The backup has no snapshot yet.');
   if (!last) return [...lines, ...advice];
   lines.push(
-    `Everything can be had back from ${restorableFrom} until ${restorableUntil}, with ${format(snapshots)} snapshots.`,
+    `Everything can be restored from ${restorableFrom} until ${restorableUntil}, with ${format(snapshots)} snapshots.`,
     `The last one, ${last.id}, has ${format(last.rows)} rows in ${format(last.tables)} tables: ${format(last.parts)} parts with ${formatBytes(last.bytes)}, and ${format(last.blobs.count)} blobs with ${formatBytes(last.blobs.bytes)}.`,
   );
   if (last.took)

@@ -139,7 +139,7 @@ function describeDifferences(differences: readonly Difference[], at: string): st
   const examples = differences.slice(0, MAX_EXAMPLES).map((each) => `  ${each.change} ${nameOf(each)}`);
   const more = differences.length - examples.length;
   const lost = differences.flatMap((each) =>
-    each.lost.map((field) => `${nameOf(each)}: "${field}" cannot be had back.`),
+    each.lost.map((field) => `${nameOf(each)}: "${field}" cannot be restored.`),
   );
   return [...counts, ...examples, ...(more > 0 ? [`  and ${more} more`] : []), ...lost.slice(0, MAX_EXAMPLES)];
 }

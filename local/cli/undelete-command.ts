@@ -15,7 +15,7 @@ import {
   type TargetOptions,
 } from './target.ts';
 
-/** The commands that read the past of an app with a backup through its API, and have deleted entities back. */
+/** The commands that read the past of an app with a backup through its API, and restore deleted entities. */
 
 interface UndeleteOptions extends TargetOptions {
   readonly from: string;
@@ -45,7 +45,7 @@ export function createUndeleteCommand(): Command {
     .requiredOption('--from <instant>', 'those that were deleted from this instant, such as 2026-11-29T12:00:00Z')
     .requiredOption('--to <instant>', 'to this one')
     .option('--by <subject>', 'those that this subject deleted, as the audit log has it; default: those of everybody')
-    .option('--dry-run', 'change nothing, and list what would be had back')
+    .option('--dry-run', 'change nothing, and list what would be restored')
     .action(undelete);
 }
 

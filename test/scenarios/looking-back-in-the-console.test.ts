@@ -86,7 +86,7 @@ test('takes a delete of many rows back by two clicks from the audit log', { tags
 test('shows the state of the backup', { tags: ['slow'] }, async () => {
   await hr('POST', '/api/employees', { body: employee('Backup', 1) });
   const page = await open('#/operators/backup', everything, 'olga@contoso.com');
-  await page.getByText('Everything can be had back.').waitFor();
+  await page.getByText('Everything can be restored.').waitFor();
   await page.getByRole('row', { name: 'Journal of changes up to date' }).waitFor();
   await lookAt(page, 'backup');
 });

@@ -6,7 +6,7 @@ import { model } from '../looking-back/model.ts';
 import type { Client, Reply } from '../product.ts';
 import { BACKUP_ACCOUNTS } from '../storage.ts';
 
-/** Reads as of an instant, the versions of an entity, and deleted entities had back, over HTTP. */
+/** Reads as of an instant, the versions of an entity, and deleted entities restored, over HTTP. */
 
 const product = useBackedUpProduct(import.meta.url, BACKUP_ACCOUNTS.lookingBack);
 const hr = product.as('hr', 'hr@contoso.com');

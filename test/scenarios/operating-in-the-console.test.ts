@@ -219,7 +219,7 @@ const BEGINS = {
 const AWAY = { ...BEGINS, state: 'unknown', drill: BACKUP.drill, away: ['backup'], advice: [] };
 
 test.each([
-  ['fine', BACKUP, ['Everything can be had back.', '4,321 rows of 8 partitions restored, no difference', RESTORE]],
+  ['fine', BACKUP, ['Everything can be restored.', '4,321 rows of 8 partitions restored, no difference', RESTORE]],
   [
     'overdue',
     OVERDUE,

@@ -118,7 +118,7 @@ const Status = z.object({
     .describe(
       '`begins` before the first snapshot, `overdue` if the last one is older than 26 hours, `unknown` if its account does not respond',
     ),
-  restorableFrom: Time.optional().describe('The first instant that can be had back; absent before the first snapshot'),
+  restorableFrom: Time.optional().describe('The first instant that can be restored; absent before the first snapshot'),
   restorableUntil: Time.optional().describe('The last instant that the account of the backup has'),
   snapshots: Count.describe('Within the retention'),
   last: z
@@ -157,7 +157,7 @@ export function backupRoute(days: number, operatorRole: string): Route {
   return bind(
     {
       name: 'operations-backup',
-      summary: 'Get from when until when everything can be had back, and what the last snapshot took',
+      summary: 'Get from when until when everything can be restored, and what the last snapshot took',
       kind: 'read',
       roles: [operatorRole],
       output: () => Status,
@@ -193,7 +193,7 @@ export function undeleteRoute(entity: Entity, operatorRole: string): Route {
     key: z.record(z.string(), z.unknown()).optional(),
     outcome: z.enum(['restored', 'exists', 'failed']),
     problem: Problem.optional(),
-    lost: z.array(z.string()).describe('Fields that could not be had back').optional(),
+    lost: z.array(z.string()).describe('Fields that could not be restored').optional(),
   });
   return bindPage<UndeleteInput, { items: Undeleted[]; next: { row: string } | undefined }>(
     {
@@ -260,7 +260,7 @@ export function inPlaceRoutes(entity: Entity, operatorRole: string, main: Entity
   const archived = main && withChildren(main);
   const selectionOf = (at: string) => ({ kinds, archived, at: padTime(toUtc(at) ?? at) });
   const key = z.record(z.string(), z.unknown());
-  const lost = z.array(z.string()).describe('Fields that cannot be had back').optional();
+  const lost = z.array(z.string()).describe('Fields that cannot be restored').optional();
   const common = {
     entity,
     roles: [operatorRole],

@@ -56,7 +56,7 @@ export interface Difference {
   readonly change: 'create' | 'replace' | 'delete';
   /** What is stored now, to recognize it; undefined if there is nothing. */
   readonly version: string | undefined;
-  /** Fields that could not be had back, because their blob or their key is gone. They stay as they are. */
+  /** Fields that could not be restored, because their blob or their key is gone. They stay as they are. */
   readonly lost: readonly string[];
 }
 

@@ -19,7 +19,7 @@ const OVERDUE_AFTER_MS = 26 * HOUR_MS;
 export interface BackupStatus extends CheckResults {
   /** `begins` before the end of the first snapshot, `overdue` if the last one is older than 26 hours, `unknown` if its account is away. */
   readonly state: 'begins' | 'fine' | 'overdue' | 'unknown';
-  /** The first instant that can be had back. Undefined without a snapshot. */
+  /** The first instant that can be restored. Undefined without a snapshot. */
   readonly restorableFrom: string | undefined;
   /** The last instant that the account of the backup has, by itself. */
   readonly restorableUntil: string | undefined;

@@ -32,7 +32,7 @@ export interface Undeleted {
   readonly key: Values | undefined;
   /** The state that it got, or why it did not. */
   readonly outcome: BatchOutcome;
-  /** Fields that could not be had back, because their blob or their key is gone. */
+  /** Fields that could not be restored, because their blob or their key is gone. */
   readonly lost: readonly string[];
 }
 
@@ -46,7 +46,7 @@ export const undelete = inPattern(
   ): Promise<Undeleted[]> => {
     if (entity.existing) requireTold(entity);
     if (deletes.length === 0) return [];
-    // An entity that was deleted twice is had back as it was last.
+    // An entity that was deleted twice is restored as it was last.
     const last = [...new Map(deletes.map((record) => [nameOf(record), record])).values()];
     const opened = await openBeforeDeletes(present, entity, last);
     const first = last.reduce((least, { at }) => (at < least ? at : least), last[0]?.at ?? '');

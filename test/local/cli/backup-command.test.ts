@@ -36,7 +36,7 @@ test('takes a snapshot, says what there is, and verifies what is new', async () 
   expect(taken).toMatch(/\n0 blobs copied \(0 bytes\)\.\n\d+ storage transactions, N s\.$/);
   expect(await run()).toMatch(/\n0 parts written \(0 bytes\), 1 as they were \(of \d+ bytes in all\)\.\n/);
   expect(await run('status')).toMatch(
-    /^Everything can be had back from 20\S+Z until 20\S+Z, with 2 snapshots\.\nThe last one, \S+, has 3 rows in 5 tables: 1 parts with \d+ bytes, and 0 blobs with 0 bytes\.\nIt took \d+ storage transactions and N s\.\nThe backup was never compared with its checksums\. To do so, run npm run backup -- verify\.\nTo restore to another place, run npm run restore -- --at <instant> --to <prefix>\.$/,
+    /^Everything can be restored from 20\S+Z until 20\S+Z, with 2 snapshots\.\nThe last one, \S+, has 3 rows in 5 tables: 1 parts with \d+ bytes, and 0 blobs with 0 bytes\.\nIt took \d+ storage transactions and N s\.\nThe backup was never compared with its checksums\. To do so, run npm run backup -- verify\.\nTo restore to another place, run npm run restore -- --at <instant> --to <prefix>\.$/,
   );
   const verified = '2 snapshots: 1 of 1 parts and 1 of 1 blobs of the journal read, with 4 lines. 0 problems.';
   expect(await run('verify')).toBe(verified);

@@ -38,7 +38,7 @@ interface Backup {
   readonly advice: readonly string[];
 }
 
-/** What can be had back, and whether the backup was tried. */
+/** What can be restored, and whether the backup was tried. */
 export function BackupPage() {
   return useApp().model.backup ? <Status /> : <Off />;
 }
@@ -114,7 +114,7 @@ function Status() {
 function State({ state, last }: Backup) {
   if (state === 'unknown') return null;
   if (state === 'begins') return <Notice kind="info">The backup begins when its first snapshot is complete.</Notice>;
-  if (state === 'fine') return <Notice kind="good">Everything can be had back.</Notice>;
+  if (state === 'fine') return <Notice kind="good">Everything can be restored.</Notice>;
   return (
     <Notice kind="bad">
       <strong>The snapshot is overdue.</strong> The last one ended {last && formatAge(last.finishedAt)} ago. Changes

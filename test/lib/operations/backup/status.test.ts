@@ -9,7 +9,7 @@ import { model, openBackedUp } from './backup-app.ts';
 
 const CONTAINER = 'backup';
 
-test('says from when until when everything can be had back, and what the last snapshot took', async () => {
+test('says from when until when everything can be restored, and what the last snapshot took', async () => {
   const { engine: opened, storage, store, source } = await openBackedUp();
   const clock = { now: Date.now() };
   const engine = { ...opened, now: () => clock.now };
