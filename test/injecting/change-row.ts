@@ -54,7 +54,7 @@ function withOtherEnd(key: string): string {
   return `${key.slice(0, -1)}${key.endsWith('9') ? '8' : '9'}`;
 }
 
-/** The SDK reads a number as a text with its type. */
+/** A Double is a text with its type. */
 function isText(property: unknown): boolean {
   if (typeof property === 'object' && property !== null && 'type' in property) return property.type === 'String';
   return typeof property === 'string';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { WalkWorld } from '../../local/walk/walk-world.ts';
-import { baseValues } from '../kit/base.ts';
 import { definePlaces, type Entity } from '../kit/define.ts';
+import { storageRows } from '../kit/storage.ts';
 
 export type RawRow = Record<string, unknown> & { readonly partitionKey: string; readonly rowKey: string };
 export interface StoredRow {
@@ -9,28 +9,20 @@ export interface StoredRow {
   readonly raw: RawRow;
 }
 
-/** All rows of the tables of these entities. */
+/** All rows of the tables of these entities, with the types of their properties: the SDK would read 5.0, a Double, as an Int32. */
 export async function readRows({ engine }: WalkWorld, entities: readonly Entity[]): Promise<StoredRow[]> {
   const tables = [...new Set(entities.flatMap((entity) => (entity.period ? [] : definePlaces.tablesOf(entity))))];
-  const rows = await Promise.all(
-    tables.map(async (table) => {
-      const raw = await Array.fromAsync(
-        engine.storage.table(table).listEntities<Record<string, unknown>>({ disableTypeConversion: true }),
-      );
-      return raw.map(({ etag: _, timestamp: __, ...one }) => ({
-        table,
-        raw: baseValues.mapValues(one, toWritable) as RawRow,
-      }));
-    }),
+  const scans = await Promise.all(
+    tables.map((table) =>
+      storageRows.scanTable(engine.storage, { table, limit: Number.POSITIVE_INFINITY, isTyped: true }),
+    ),
   );
-  return rows.flat();
-}
-
-/** The SDK reads a Boolean as a text with its type, and writes none such. */
-function toWritable(property: unknown): unknown {
-  const isBoolean =
-    typeof property === 'object' && property !== null && 'type' in property && property.type === 'Boolean';
-  return isBoolean ? String(textIn(property)) === 'true' : property;
+  return scans.flatMap(({ rows }) =>
+    rows.map(({ table, partition, row, properties }) => ({
+      table,
+      raw: { ...properties, partitionKey: partition, rowKey: row },
+    })),
+  );
 }
 
 const idOf = ({ table, raw }: StoredRow) => JSON.stringify([table, raw.partitionKey, raw.rowKey]);
@@ -51,6 +43,6 @@ export async function restore(
     await world.engine.storage.table(table).deleteEntity(raw.partitionKey, raw.rowKey);
 }
 
-/** The value of a property that the SDK returns with its type. */
+/** The value of a property that may have its type. */
 export const textIn = (value: unknown): unknown =>
   typeof value === 'object' && value !== null && 'value' in value ? value.value : value;
