@@ -143,33 +143,43 @@ const DEATHS: readonly ((drill: Drill) => Timed[])[] = [
   },
 ];
 
-/** Rows beside a move. */
+/** Partitions of a move. */
 const MOVED = 6;
-const MOVED_UPDATES = 20;
-/** A move copies rows and hands them over within this time after it has begun. */
-const [COPIES_FROM_MS, COPIES_UNTIL_MS] = [25_000, 60_000];
+/** A move copies rows about 41 seconds after it has begun, and hands slots over so long after that. */
+const [WRITTEN_FROM_MS, WRITTEN_UNTIL_MS] = [38_700, 39_900];
+const DELETED_AFTER_MS = 300;
+const [HANDED_OVER_MS, CREATED_AGAIN_MS] = [500, 1_000];
+/** A move has listed partitions by then. The next request to the table copies it. */
+const CHOSEN_MS = 10_000;
+const MOVED_MS = 60_000;
 
-/** Creates rows while a move copies and deletes them after it, and changes one all the time: the clocks of the accounts differ. */
-export function backupDrillsBesideMove({ seed, at }: { readonly seed: number; readonly at: number }): Timed[] {
-  const chance = createChance(seed, 'backup drill beside a move');
-  const moment = () => at + chance.between(COPIES_FROM_MS, COPIES_UNTIL_MS);
-  const keyOf = (nth: number, number: number) => ({ pad: String(DRILLS + nth), id: String(number) });
-  const put = (key: ReturnType<typeof keyOf>, text: string) =>
-    ({ of: 'pads', do: 'put', key, values: { ...key, text } }) as const;
-  const rows = Array.from({ length: MOVED }).flatMap((_, nth): Timed[] => [
-    // The slots of the move are those that have a partition when it begins.
-    write(at - BEFORE_MS, nth, put(keyOf(nth, 1), 'first')),
-    write(moment(), nth, put(keyOf(nth, 2), 'first')),
-    write(at + COPIES_UNTIL_MS + chance.between(0, COPIES_UNTIL_MS), nth, {
-      of: 'pads',
-      do: 'delete',
-      key: keyOf(nth, 2),
-    }),
-  ]);
-  const updates = Array.from({ length: MOVED_UPDATES }, (_, nth) =>
-    write(moment(), nth, put(keyOf(nth % 2, 1), `${nth}`)),
-  );
-  return [...rows, ...updates];
+/**
+ * A move to the account whose clock is the furthest behind. Either rows are created right before they are copied, and deleted after the move; or
+ * they are deleted before they are copied, and created again at the new account. In another world each: a copy that waits for a clock lets the
+ * others wait, too.
+ */
+export function moveDrillOf(seed: number, clocksMs: readonly number[]): Timed[] {
+  const chance = createChance(seed, 'backup drill of a move');
+  const isCopied = chance.isTrue(0.5);
+  const rows = Array.from({ length: MOVED }).flatMap((_, nth): Timed[] => {
+    const pad = String(DRILLS + nth);
+    const create = (id: string, text: string) => ({ of: 'pads', do: 'create', values: { pad, id, text } }) as const;
+    // The other client does not know the ETag, which a copy changes.
+    const remove = (at: number) => write(at, nth + 1, { of: 'pads', do: 'delete', key: { pad, id: '2' } });
+    const at = BEFORE_MS + chance.between(WRITTEN_FROM_MS, WRITTEN_UNTIL_MS);
+    const again = write(BEFORE_MS + CHOSEN_MS, nth, create('2', 'second'));
+    const afterOperatorMs = chance.between(HANDED_OVER_MS, CREATED_AGAIN_MS);
+    return [
+      // The slots of the move are those that have a partition when it begins.
+      write(0, nth, create('1', 'first')),
+      write(at, nth, create('2', 'first')),
+      ...(isCopied
+        ? [remove(BEFORE_MS + MOVED_MS)]
+        : [remove(at + DELETED_AFTER_MS), { ...again, event: { ...again.event, afterOperatorMs } }]),
+    ];
+  });
+  const to = clocksMs.indexOf(Math.min(...clocksMs));
+  return [{ at: BEFORE_MS, event: { do: 'operate', work: 'move', to, diesAfterMs: undefined } }, ...rows];
 }
 
 /** Writes while entities move to another key. */

@@ -4,7 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
-import { backedUpModel, backupDrillsBesideMove, backupDrillsOf, rekeyedModel } from './backup-drills.ts';
+import { backedUpModel, backupDrillsOf, moveDrillOf, rekeyedModel } from './backup-drills.ts';
 import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
@@ -21,6 +21,8 @@ export interface Planned {
   /** Milliseconds from the beginning. */
   readonly at: number;
   readonly event: Event;
+  /** True for an event that happens only when the others and their work have ended. Its time counts from then. */
+  readonly isAtRest?: boolean;
 }
 
 export interface Plan {
@@ -158,13 +160,21 @@ function withBackup(plan: Plan, cuts: number, chance: Chance): Plan {
     ...happen(1, () => ({ do: 'away', account: plan.accounts, forMs: chance.pick(AWAY_MS) })),
     ...operationsBeside(plan, chance),
     ...drills,
-    ...(isOnStage && moved ? backupDrillsBesideMove({ seed: plan.seed, at: moved.at }) : []),
   ].map((one, index) => ({ nth: plan.events.length + 1 + index, ...one }));
+  const hasMove = isOnStage && plan.accounts > 1;
+  const atRest = hasMove ? moveDrillOf(plan.seed, clocksMs.slice(0, plan.accounts)) : [];
   return {
     ...plan,
     model: withDays(isOnStage ? backedUpModel : plan.model),
     backup: { ...(rekeyed && { rekeyed }), clocksMs, cuts, restores: Math.ceil(cuts / CUTS_OF_RESTORE) },
-    events: [...plan.events, ...more].sort((one, other) => one.at - other.at || one.nth - other.nth),
+    events: [
+      ...[...plan.events, ...more].sort((one, other) => one.at - other.at || one.nth - other.nth),
+      ...inOrder(atRest).map(({ nth, ...one }) => ({
+        nth: plan.events.length + more.length + nth,
+        ...one,
+        isAtRest: true,
+      })),
+    ],
   };
 }
 

@@ -514,6 +514,16 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     }
   }
 
+  async function happenAll(events: Plan['events'], from: number): Promise<void> {
+    const ended: Promise<void>[] = [];
+    for (const { nth, at, event } of events) {
+      if (without?.has(nth)) continue;
+      await wait(from + at - elapsed());
+      ended.push(runIn(undefined, createChance(seed, 'event', nth), () => happen(event, nth)));
+    }
+    await Promise.all(ended);
+  }
+
   async function passOperator(
     { table }: Entity,
     { afterOperatorMs }: { readonly afterOperatorMs?: number },
@@ -698,19 +708,20 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     for (let index = 0; index < plan.processes; index += 1) await start(index);
     startTimerTriggers(() => running.filter(({ process }) => !process.isDead), createChance(seed, 'timers'));
     network.faults = plan.faults;
-    const ended: Promise<void>[] = [];
-    for (const { nth, at, event } of plan.events) {
-      if (without?.has(nth)) continue;
-      await wait(at - elapsed());
-      ended.push(runIn(undefined, createChance(seed, 'event', nth), () => happen(event, nth)));
-    }
-    await Promise.all(ended);
+    await happenAll(
+      plan.events.filter(({ isAtRest }) => !isAtRest),
+      0,
+    );
     network.faults = NO_FAULTS;
     network.away.clear();
     const problems: string[] = [];
+    const atRest = plan.events.filter(({ isAtRest }) => isAtRest);
     try {
-      if (plan.accounts > 1) await endMoves(operator);
-      await comeToRest();
+      for (const events of atRest.length > 0 ? [atRest, []] : [[]]) {
+        if (plan.accounts > 1) await endMoves(operator);
+        await comeToRest();
+        await happenAll(events, elapsed());
+      }
     } catch (error) {
       return [String(error)];
     }
