@@ -8,9 +8,9 @@ import { listParts } from '../../engine/reconcile/queues.ts';
 import { endTransfer } from '../../engine/transfer/end-transfer.ts';
 import { addressOfOperation, findById, isOperationId } from '../../engine/write/operation.ts';
 import { deleteMessage, receiveMessages } from '../../storage/messages.ts';
-import { type Address, deleteSame, type Row, scanTable } from '../../storage/rows.ts';
+import { type Address, deleteSame, type Row, readRow, scanTable, tryAction } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
-import { accountsOf } from '../../storage/storage.ts';
+import { accountsOf, type Storage } from '../../storage/storage.ts';
 import { tablesIn } from '../app-tables.ts';
 import { startMovesOfRestored } from '../model-record.ts';
 import { rekeyPage } from '../rekey.ts';
@@ -24,7 +24,7 @@ import { restoreRows } from './restore-rows.ts';
  *
  *   tombstone                   its entries are not in a backup, so nothing is left to settle: deleted
  *   move, archive, large delete finished after its point of no return, else undone; its record says so (end-transfer.ts)
- *   move to another key         continued until all entities are at the key of the model
+ *   move to another key         continued until all entities are at the key of the model. One that had left its former key has arrived
  *
  * Nobody else writes meanwhile.
  */
@@ -61,11 +61,13 @@ export async function settleRestored(engine: Engine, options: SettleOptions): Pr
 }
 
 /** Moves entities from their former key, at which the cut may have some of them or all. */
-async function rekeyRestored(engine: Engine, { entities, signal }: SettleOptions) {
+async function rekeyRestored(engine: Engine, options: SettleOptions) {
+  const { entities, signal } = options;
   let moved = 0;
   const left: string[] = [];
   for (const entity of entities) {
     if (!entity.formerKey) continue;
+    for (const { table } of withArchives([entity])) await openArrived(engine, table, options);
     await startMovesOfRestored(engine, entity);
     let position: Parameters<typeof rekeyPage>[2]['position'];
     do {
@@ -78,6 +80,18 @@ async function rekeyRestored(engine: Engine, { entities, signal }: SettleOptions
     } while (position);
   }
   return { moved, left };
+}
+
+/** Opens entities that had left their former key, although the cut has no tombstone of them: without one, their move would be undone. */
+async function openArrived({ storage }: Engine, table: string, { source, at, signal }: SettleOptions): Promise<void> {
+  for await (const { partition, row, etag, properties } of selectRows(storage, table, signal)) {
+    const { MovingFrom, Incarnation: operationId } = properties;
+    if (!MovingFrom || typeof operationId !== 'string' || isOperationId(operationId)) continue;
+    const [fromPartition, fromRow] = JSON.parse(String(MovingFrom)) as [string, string];
+    const from = { table, partition: fromPartition, row: fromRow };
+    if ((await readRow(storage, from)) || !(await wasMovedAway(source, at, { from, operationId }))) continue;
+    await tryAction(storage, { table, partition }, { kind: 'merge', row, properties: { MovingFrom: '' }, etag });
+  }
 }
 
 const SELECTED = [
@@ -100,23 +114,27 @@ async function findUnfinished({ storage, now }: Engine, { entities, signal }: Se
   const app = { storage, resources: resourcesOf(entities, now()) };
   for (const table of await tablesIn(app, ...accountsOf(storage))) {
     if (table === SYSTEM_TABLE || !isIn(table)) continue;
-    for (let after: Row | undefined; ; ) {
-      signal?.throwIfAborted();
-      const { rows, more } = await scanTable(storage, { table, after, limit: PAGE_SIZE, select: SELECTED });
-      for (const { partition, row, etag, properties } of rows) {
-        const { EntityType, SourceRow, MovedTo, MovingFrom, Leaving, Incarnation, status, operationId } = properties;
-        if (SourceRow) continue;
-        note(MovedTo);
-        note(Leaving);
-        if (MovingFrom) note(Incarnation);
-        if (status === 'running') note(operationId);
-        if (EntityType === TOMBSTONE && !MovedTo) tombstones.push({ table, partition, row, etag });
-      }
-      after = rows.at(-1);
-      if (!more || !after) break;
+    for await (const { partition, row, etag, properties } of selectRows(storage, table, signal)) {
+      const { EntityType, SourceRow, MovedTo, MovingFrom, Leaving, Incarnation, status, operationId } = properties;
+      if (SourceRow) continue;
+      note(MovedTo);
+      note(Leaving);
+      if (MovingFrom) note(Incarnation);
+      if (status === 'running') note(operationId);
+      if (EntityType === TOMBSTONE && !MovedTo) tombstones.push({ table, partition, row, etag });
     }
   }
   return { operations, tombstones };
+}
+
+async function* selectRows(storage: Storage, table: string, signal: AbortSignal | undefined): AsyncGenerator<Row> {
+  for (let after: Row | undefined; ; ) {
+    signal?.throwIfAborted();
+    const { rows, more } = await scanTable(storage, { table, after, limit: PAGE_SIZE, select: SELECTED });
+    yield* rows;
+    after = rows.at(-1);
+    if (!more || !after) return;
+  }
 }
 
 async function endOperations(engine: Engine, ids: readonly string[], options: SettleOptions) {
