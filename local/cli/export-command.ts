@@ -3,17 +3,21 @@ import { rename, rm } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGzip } from 'node:zlib';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import pMap from 'p-map';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
+import type { Model } from '../../lib/define/define-model.ts';
 import { pathTo } from '../../lib/http/route.ts';
+import type { Storage } from '../../lib/storage/storage.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { exportAll } from './everything/export-all.ts';
 import { listLost } from './lost-fields.ts';
+import { accountsOpener } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { findModel, toStoredEntity } from './stored-entity.ts';
+import { readStoredRows, toODataJson, toTypedCsv } from './stored-rows.ts';
 import {
   ask,
   createTargetCommand,
@@ -28,25 +32,57 @@ import {
 const PAGE = 200;
 const FILES_CONCURRENCY = 8;
 
+/** Opens the storage accounts of an app. Tests have their own. */
+type OpenStorage = (model: Model, folder: string) => Promise<Storage>;
+
+const openStorage: OpenStorage = async (model, folder) => (await accountsOpener(model)(folder)).storage;
+
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
-export function createExportCommand(own?: LocalApp): Command {
+export function createExportCommand(own?: LocalApp, open: OpenStorage = openStorage): Command {
   return createTargetCommand(
     'Exports all entities of a kind to an NDJSON file (also .gz) in key order, or with --all everything to a tar file. The command import reads both.',
   )
     .argument('[entity]', 'the name of the entity')
     .argument('[file]', 'the file to write; an existing file is replaced')
     .option('--all <file>', 'export everything to this file instead: .tar, or .tar.gz')
-    .action(async (name: string | undefined, file: string | undefined, { all, ...options }: ExportOptions) => {
+    .addOption(
+      new Option(
+        '--stored',
+        'export the stored rows with their types instead, read from the storage accounts: to .csv, which Azure Storage Explorer imports, or to .json (also .gz)',
+      ).conflicts(['all', 'url', 'token']),
+    )
+    .action(async (name: string | undefined, file: string | undefined, { all, stored, ...options }: ExportOptions) => {
       const model = await findModel(options, own);
       if (all !== undefined && name === undefined) return exportAll(model, await resolveTarget(options), all);
       if (all !== undefined || name === undefined || file === undefined)
         throw new Error('Name an entity and a file, or --all and a file.');
-      await exportFile(toStoredEntity(model, name), file, options);
+      const entity = toStoredEntity(model, name);
+      await (stored ? exportStored(entity, file, () => open(model, options.data)) : exportFile(entity, file, options));
     });
 }
 
 interface ExportOptions extends TargetOptions {
   readonly all?: string;
+  readonly stored?: true;
+}
+
+async function exportStored(entity: Entity, file: string, open: () => Promise<Storage>): Promise<void> {
+  const [, form] = /\.(csv|json)(\.gz)?$/.exec(file) ?? [];
+  if (form === undefined)
+    throw new Error(`The name of the file ${file} must end with .csv, .json, .csv.gz or .json.gz.`);
+  const storage = await open();
+  let count = 0;
+  const progress = startProgress({ rows: () => count });
+  async function* readRows() {
+    for await (const rows of readStoredRows(storage, entity, progress.signal)) {
+      yield* rows;
+      count += rows.length;
+    }
+  }
+  const lines = form === 'csv' ? toTypedCsv(readRows(), `${file}.rows`) : toODataJson(readRows());
+  if (!(await writeFile(file, lines, progress)))
+    return console.log(`Interrupted after ${count} rows: the file ${file} is not written.`);
+  console.log(`Exported ${count} rows of ${entity.name} to ${file}.`);
 }
 
 async function exportFile(entity: Entity, file: string, options: TargetOptions): Promise<void> {
@@ -54,7 +90,6 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
   let count = 0;
   let unreadable = 0;
   const progress = startProgress({ rows: () => count });
-  const { signal } = progress;
   async function* readLines() {
     for await (const page of readPages(target, entity)) {
       const rows = await pMap(page, (values) => readImportableRow(target, entity, values), {
@@ -71,27 +106,38 @@ async function exportFile(entity: Entity, file: string, options: TargetOptions):
       count += there.length;
     }
   }
+  if (!(await writeFile(file, readLines(), progress)))
+    return console.log(`Interrupted after ${count} rows: the file ${file} is not written.`);
+  console.log(`Exported ${count} ${entity.name} to ${file}.`);
+  if (unreadable === 0) return;
+  console.error(`The file is not complete. Values that cannot be read, and are null in the file: ${unreadable}.`);
+  process.exitCode = 1;
+}
+
+/** False if it was interrupted. */
+async function writeFile(
+  file: string,
+  lines: AsyncIterable<string>,
+  { signal, stop }: ReturnType<typeof startProgress>,
+): Promise<boolean> {
   const beside = `${file}.new`;
   const output = createWriteStream(beside);
   try {
-    const source = Readable.from(readLines());
+    const source = Readable.from(lines);
     await (file.endsWith('.gz')
       ? pipeline(source, createGzip(), output, { signal })
       : pipeline(source, output, { signal }));
     // Renamed last, so that the file is never incomplete.
     await rename(beside, file);
+    return true;
   } catch (error) {
     await rm(beside, { force: true });
     if (!signal.aborted) throw error;
     process.exitCode = INTERRUPTED_EXIT_CODE;
+    return false;
   } finally {
-    progress.stop();
+    stop();
   }
-  if (signal.aborted) return console.log(`Interrupted after ${count} rows: the file ${file} is not written.`);
-  console.log(`Exported ${count} ${entity.name} to ${file}.`);
-  if (unreadable === 0) return;
-  console.error(`The file is not complete. Values that cannot be read, and are null in the file: ${unreadable}.`);
-  process.exitCode = 1;
 }
 
 /** The API returns null for a value that it cannot read, and only for such a value. An import rejects a row with null. */
