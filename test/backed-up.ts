@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createMemoryStorage, type MemoryStorage } from '../lib/testing/index.ts';
 import { createQueueWorker } from '../local/walk/queue-worker.ts';
 import { apiCalls } from './kit/api.ts';
+import { baseValues } from './kit/base.ts';
 import type { LinkedModel } from './kit/define.ts';
 import { type Engine, engineCore, engineReconcile } from './kit/engine.ts';
 import { operationsBackup, operationsModel } from './kit/operations.ts';
@@ -41,6 +42,19 @@ export async function dump(storage: Storage): Promise<Record<string, string>> {
     } while (after);
   }
   return all;
+}
+
+/** The rows of all tables, without what differs between two creates of the same values. */
+export async function comparableRows(
+  { storage }: { readonly storage: Storage },
+  { list }: Pick<LinkedModel, 'list'>,
+): Promise<object> {
+  const encrypted = list.flatMap((entity) => entity.encrypted);
+  const rows = Object.entries(await dump(storage)).map(([key, text]) => {
+    const { Incarnation: _, FurtherRows: listed = '', ...row } = JSON.parse(text);
+    return [key, { ...baseValues.omit(row, encrypted), further: listed.replace(/:[^,]+/g, '') }] as const;
+  });
+  return Object.fromEntries(rows);
 }
 
 export interface TargetOptions {

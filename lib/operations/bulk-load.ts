@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
-import { type ErrorCode, RowkeyError } from '../base/errors.ts';
+import { RowkeyError } from '../base/errors.ts';
 import { pick, type Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexEntry } from '../define/declaration/projection.ts';
@@ -49,8 +49,7 @@ interface RejectedRow {
   readonly position: number;
   /** The fields of the key, as far as the row has them. */
   readonly key: Values;
-  readonly code: ErrorCode;
-  readonly reason: string;
+  readonly error: RowkeyError;
 }
 
 export interface BulkLoaded {
@@ -59,8 +58,6 @@ export interface BulkLoaded {
   /** Created by an earlier run of the same load. */
   readonly existing: number;
   readonly rejected: number;
-  /** The first of the rejected rows. */
-  readonly rejections: readonly RejectedRow[];
   /** Storage transactions. */
   readonly transactions: number;
 }
@@ -69,6 +66,7 @@ export interface BulkLoadOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called after each window. */
   readonly onProgress?: ((loaded: BulkLoaded) => void) | undefined;
+  readonly onRejected?: ((row: RejectedRow) => void) | undefined;
   /**
    * True to store a reference to an entity that does not exist, such as one of a later row or of an entity that is loaded later. The
    * consistency check reports those that are left.
@@ -80,7 +78,6 @@ export interface BulkLoadOptions {
 
 const WINDOW_ROWS = 10_000;
 const WINDOW_CHARACTERS = 16_000_000;
-const MAX_REJECTIONS = 1_000;
 
 /** False for entities in tables of periods or of another program, series, and archives, whose rows arrive by transfers. */
 export function canBulkLoad({ series, period, isArchive, existing }: Entity): boolean {
@@ -95,20 +92,18 @@ export function bulkLoad(
   engine: Engine,
   entity: Entity,
   rows: AsyncIterable<unknown>,
-  { signal, onProgress, leavesReferences = false, windowRows = WINDOW_ROWS }: BulkLoadOptions = {},
+  { signal, onProgress, onRejected, leavesReferences = false, windowRows = WINDOW_ROWS }: BulkLoadOptions = {},
 ): Promise<BulkLoaded> {
   return measureCost(async (cost) => {
     const begun = await begin(engine, entity);
     const counts = { read: 0, created: 0, existing: 0, rejected: 0 };
-    const rejections: RejectedRow[] = [];
-    const report = (): BulkLoaded => ({ ...counts, rejections, transactions: cost.transactions });
+    const report = (): BulkLoaded => ({ ...counts, transactions: cost.transactions });
     const load: Load = {
       ...{ engine, entity, signal, leavesReferences, ...begun, counts },
       shared: await findSharedTables(engine.storage, entity),
-      reject({ position, input }, { code, message, detail = message }) {
+      reject({ position, input }, error) {
         counts.rejected += 1;
-        const rejected = { position, key: pick(Object(input), entity.keyFields), code, reason: detail };
-        if (rejections.length < MAX_REJECTIONS) rejections.push(rejected);
+        onRejected?.({ position, key: pick(Object(input), entity.keyFields), error });
       },
     };
     for await (const window of toWindows(rows, windowRows)) {

@@ -4,24 +4,29 @@ import { stat } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import pMap from 'p-map';
 import { RowkeyError } from '../../lib/base/errors.ts';
 import { omit } from '../../lib/base/values.ts';
 import { checkFields } from '../../lib/define/codec/validation.ts';
 import { type Entity, isOneRow } from '../../lib/define/declaration/entity.ts';
-import type { Problem } from '../../lib/http/problem.ts';
+import type { Model } from '../../lib/define/define-model.ts';
+import type { Engine } from '../../lib/engine/engine.ts';
+import { type Problem, toProblem } from '../../lib/http/problem.ts';
 import { pathTo } from '../../lib/http/route.ts';
+import { bulkLoad } from '../../lib/operations/bulk-load.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { type ImportRow, readCsv } from './csv-rows.ts';
 import { importAll } from './everything/import-all.ts';
 import { type FiledRow, groupIntoBatches, sendBatch } from './import-batches.ts';
 import { readNdjson } from './ndjson-rows.ts';
 import { MAX_KEYS, onePerKey, readKeyField } from './one-per-key.ts';
+import { findAccounts } from './open-accounts.ts';
+import { openEngine } from './open-copy.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { openFiles, putFile } from './row-files.ts';
 import { findModel, toStoredEntity } from './stored-entity.ts';
-import { createTargetCommand, resolveTarget, type TargetOptions } from './target.ts';
+import { createTargetCommand, resolveTarget, type Target, type TargetOptions } from './target.ts';
 
 const BATCHES_CONCURRENCY = 4;
 /** The most files of a batch that are sent at a time. */
@@ -37,10 +42,16 @@ interface ImportOptions extends TargetOptions {
   readonly files?: string;
   readonly all?: string;
   readonly compare?: true;
+  readonly bulk?: true;
 }
 
+/** Opens the engine of an app. Tests have their own. */
+type OpenEngine = (model: Model, folder: string) => Promise<Engine>;
+
+const openOwnEngine: OpenEngine = async (model, folder) => openEngine(await findAccounts(folder), model, folder);
+
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
-export function createImportCommand(own?: LocalApp): Command {
+export function createImportCommand(own?: LocalApp, open: OpenEngine = openOwnEngine): Command {
   return createTargetCommand(
     'Imports a CSV or NDJSON file (also .gz) whose columns are named like the fields, or with --all the file of an export of everything. A second run changes nothing; if the file lacks fields of the key that are generated, for a day.',
   )
@@ -49,24 +60,34 @@ export function createImportCommand(own?: LocalApp): Command {
     .option('--files <folder>', 'the folder of the files that the columns of attachments name')
     .option('--all <file>', 'import this file of export --all instead, into an empty instance, and compare')
     .option('--compare', 'with --all: only compare what is stored with the file')
+    .addOption(
+      new Option(
+        '--bulk',
+        'load an entity that has no rows straight into the storage accounts, which is faster; no client may use the app meanwhile',
+      ).conflicts(['all', 'files', 'url', 'token']),
+    )
     .action(async (name: string | undefined, file: string | undefined, { all, compare, ...options }: ImportOptions) => {
       const model = await findModel(options, own);
       if (all !== undefined && name === undefined)
         return importAll(model, await resolveTarget(options), all, { isComparison: compare === true });
       if (all !== undefined || name === undefined || file === undefined)
         throw new Error('Name an entity and a file, or --all and a file.');
-      await importFile(toStoredEntity(model, name), file, options);
+      await importFile(toStoredEntity(model, name), file, { ...options, open: () => open(model, options.data) });
     });
 }
 
-async function importFile(entity: Entity, file: string, { files: folder, ...options }: ImportOptions): Promise<void> {
+async function importFile(
+  entity: Entity,
+  file: string,
+  { files: folder, bulk, open, ...options }: ImportOptions & { readonly open: () => Promise<Engine> },
+): Promise<void> {
   const started = performance.now();
   const { size } = await stat(file).catch(() => {
     throw new Error(`File ${file} not found.`);
   });
   if (folder !== undefined && !(await stat(folder).catch(() => undefined))?.isDirectory())
     throw new Error(`Folder ${folder} not found.`);
-  const target = await resolveTarget(options);
+  const write = bulk ? loadInto(await open()) : sendTo(await resolveTarget(options));
   const source = hash('sha256', basename(file));
   const counts = { read: 0, created: 0, stored: 0, unchanged: 0, rejected: 0 };
   const files = { uploaded: 0, unchanged: 0 };
@@ -79,9 +100,9 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
     // Bytes of the file before decompression, like its size; some rows that are read wait for others.
     part: () => (counts.read === 0 ? 0 : (content.bytesRead / size) * (countDone() / counts.read)),
   });
-  const reject = ({ line }: { line: number }, reason: string) => {
+  const reject = ({ line }: { line: number }, reason: string | Problem) => {
     counts.rejected += 1;
-    progress.say(`Line ${line}: ${reason}`);
+    progress.say(`Line ${line}: ${typeof reason === 'string' ? reason : reasonOf(reason)}`);
   };
 
   let absent: readonly string[] = [];
@@ -107,35 +128,12 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
     return `${read} read: ${outcomes}, ${unsent > 0 ? `${unsent} not sent, ` : ''}in ${took} s.`;
   };
   try {
-    const batches = groupIntoBatches(entity, withFiles(entity, onePerKey(entity, rows, onBad), { folder, reject }));
-    await pMap(
-      untilAborted(batches, progress.signal),
-      async (batch) => {
-        const results = await sendBatch({ ...target, entity, source }, batch);
-        const put = async (row: FiledRow, index: number) => {
-          const { status = 0, problem } = results[index] ?? {};
-          const outcome = OUTCOMES[status];
-          if (!outcome) return reject(row, problem ? reasonOf(problem) : 'the API returned no result for this row');
-          for (const field of generatedFields(entity, row)) generated.add(field);
-          const key = entity.keyFields.map((field) => readKeyField(entity, field, row.values));
-          const path = pathTo(target.root, entity.name, ...key);
-          const reasons: string[] = [];
-          for (const each of row.files) {
-            const stored = await putFile(target, `${path}/${each.field}`, each, { isNew: outcome === 'created' });
-            if (typeof stored === 'string') files[stored] += 1;
-            else reasons.push(stored.reason);
-          }
-          if (reasons.length > 0) reject(row, reasons.join(' '));
-          else counts[outcome] += 1;
-        };
-        await pMap(batch, put, { concurrency: FILES_CONCURRENCY });
-      },
-      { concurrency: BATCHES_CONCURRENCY },
-    );
+    const filed = withFiles(entity, onePerKey(entity, rows, onBad), { folder, reject });
+    await write(filed, { entity, source, counts, files, generated, reject, signal: progress.signal });
   } catch (error) {
     progress.stop();
-    if (countDone() > 0) console.log(`Failed. ${formatCounts()}`);
-    throw error;
+    if (error !== progress.signal.reason && countDone() > 0) console.log(`Failed. ${formatCounts()}`);
+    if (error !== progress.signal.reason) throw error;
   }
   progress.stop();
   if (progress.signal.aborted) {
@@ -162,6 +160,79 @@ async function importFile(entity: Entity, file: string, { files: folder, ...opti
   if (files.uploaded > 0) console.log(`Files: ${files.uploaded} uploaded, ${files.unchanged} unchanged.`);
   if (rejected > 0) process.exitCode = 1;
 }
+
+interface Importing {
+  readonly entity: Entity;
+  readonly source: string;
+  readonly counts: Record<'created' | 'stored' | 'unchanged', number>;
+  readonly files: Record<'uploaded' | 'unchanged', number>;
+  /** The fields of keys that the API has generated. */
+  readonly generated: Set<string>;
+  readonly reject: (row: { line: number }, reason: string | Problem) => void;
+  readonly signal: AbortSignal;
+}
+
+type Write = (rows: AsyncIterable<FiledRow>, importing: Importing) => Promise<void>;
+
+/** Sends the rows to the API, and their files. */
+const sendTo =
+  (target: Target): Write =>
+  async (rows, { entity, source, counts, files, generated, reject, signal }) => {
+    await pMap(
+      untilAborted(groupIntoBatches(entity, rows), signal),
+      async (batch) => {
+        const results = await sendBatch({ ...target, entity, source }, batch);
+        const put = async (row: FiledRow, index: number) => {
+          const { status = 0, problem } = results[index] ?? {};
+          const outcome = OUTCOMES[status];
+          if (!outcome) return reject(row, problem ?? 'the API returned no result for this row');
+          for (const field of generatedFields(entity, row)) generated.add(field);
+          const key = entity.keyFields.map((field) => readKeyField(entity, field, row.values));
+          const path = pathTo(target.root, entity.name, ...key);
+          const reasons: string[] = [];
+          for (const each of row.files) {
+            const stored = await putFile(target, `${path}/${each.field}`, each, { isNew: outcome === 'created' });
+            if (typeof stored === 'string') files[stored] += 1;
+            else reasons.push(stored.reason);
+          }
+          if (reasons.length > 0) reject(row, reasons.join(' '));
+          else counts[outcome] += 1;
+        };
+        await pMap(batch, put, { concurrency: FILES_CONCURRENCY });
+      },
+      { concurrency: BATCHES_CONCURRENCY },
+    );
+  };
+
+/** Loads the rows into an entity that has none. Throws `wrong-operation` for another one. */
+const loadInto =
+  (engine: Engine): Write =>
+  async (rows, { entity, counts, reject, signal }) => {
+    const lines: number[] = [];
+    async function* valuesOf() {
+      for await (const row of rows) {
+        const isGenerated = (field: string) => entity.schema.shape[field]?.safeParse(undefined).success;
+        const generated = generatedFields(entity, row).find(isGenerated);
+        // A load that is repeated would not know the entity of such a row.
+        if (generated !== undefined) reject(row, `the row has no "${generated}", which --bulk needs`);
+        else if (row.files.length > 0) reject(row, 'the row has files, which --bulk does not load');
+        else {
+          lines.push(row.line);
+          yield row.values;
+        }
+      }
+    }
+    const onProgress = ({ created, existing }: { readonly created: number; readonly existing: number }) => {
+      counts.created = created;
+      counts.unchanged = existing;
+    };
+    const loaded = await bulkLoad(engine, entity, valuesOf(), {
+      signal,
+      onProgress,
+      onRejected: ({ position, error }) => reject({ line: lines[position] ?? 0 }, toProblem(error)),
+    });
+    onProgress(loaded);
+  };
 
 /** The fields of the key that the row lacks and that do not follow from its other fields. The API remembers for a day which values it gave them. */
 function generatedFields(entity: Entity, { values }: ImportRow): string[] {

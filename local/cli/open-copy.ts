@@ -9,7 +9,7 @@ import { createRekey } from '../../lib/operations/rekey.ts';
 import { BACKUP_ACCOUNT, openStorage } from '../../lib/storage/storage.ts';
 import type { Mapping } from '../copy/read-source.ts';
 import { importModel } from '../instance/import-model.ts';
-import { findAccounts } from './open-accounts.ts';
+import { type FoundAccounts, findAccounts } from './open-accounts.ts';
 import { openKeys, toAccount } from './open-restore.ts';
 
 /** The tables of another program, and the app into whose tables they are copied. */
@@ -54,23 +54,26 @@ export function copyOpener(own?: LinkedModel): (opening: Opening) => Promise<Ope
       /^[a-z0-9]{3,24}$/.test(from) ? `https://${from}.table.core.windows.net` : from,
       (await found.credential()) ?? (await cliCredential(from)),
     );
-    const plain = openStorage(found.options, model.prefix);
-    const backup =
-      model.backup && found.backup
-        ? openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, model.prefix)
-        : undefined;
-    // Else changes would be in no backup until its next snapshot.
-    const storage = backup
-      ? { ...plain, backup, journal: createJournal({ backup, storage: plain }, model.list) }
-      : plain;
-    const { rulesMaxAge, queueParts } = model;
-    const options = { keys: await openKeys(found, data), rulesMaxAge, queueParts, rekey: createRekey(model.list) };
     return {
       from: createEngine(withShapes(openStorage(there, source.prefix), source.list)),
-      to: createEngine(withShapes(storage, model.list), options),
+      to: await openEngine(found, model, data),
       ...{ source, model, maps, mapsBack },
     };
   };
+}
+
+/** The engine of an app, for a command that writes its rows without the API. */
+export async function openEngine(found: FoundAccounts, model: LinkedModel, data: string): Promise<Engine> {
+  const plain = openStorage(found.options, model.prefix);
+  const backup =
+    model.backup && found.backup
+      ? openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, model.prefix)
+      : undefined;
+  // Else changes would be in no backup until its next snapshot.
+  const storage = backup ? { ...plain, backup, journal: createJournal({ backup, storage: plain }, model.list) } : plain;
+  const { rulesMaxAge, queueParts } = model;
+  const options = { keys: await openKeys(found, data), rulesMaxAge, queueParts, rekey: createRekey(model.list) };
+  return createEngine(withShapes(storage, model.list), options);
 }
 
 /** An app on this machine has no identity of its own. */

@@ -202,11 +202,13 @@ async function load(
   const { source } = counts;
   if (canBulkLoad(entity))
     try {
-      const loaded = await bulkLoad(engine, entity, rows, { signal, leavesReferences: true });
-      counts.created += loaded.created;
-      counts.unchanged += loaded.existing;
-      for (const { key, reason } of loaded.rejections) reject(source, formatKey(entity, key), new Error(reason));
-      source.rejected += loaded.rejected - loaded.rejections.length;
+      const { created, existing } = await bulkLoad(engine, entity, rows, {
+        signal,
+        leavesReferences: true,
+        onRejected: ({ key, error }) => reject(source, formatKey(entity, key), error),
+      });
+      counts.created += created;
+      counts.unchanged += existing;
       return;
     } catch (error) {
       // It has rows. Nothing of `rows` was read.

@@ -11,7 +11,7 @@ import {
   type Values,
 } from '../../../lib/index.ts';
 import { type BulkLoadOptions, bulkLoad, canBulkLoad } from '../../../lib/operations/bulk-load.ts';
-import { type BackedUp, dump, openBackedUp } from '../../backed-up.ts';
+import { type BackedUp, comparableRows, openBackedUp } from '../../backed-up.ts';
 import { IS_EVERY_CALL } from '../../fault-driver.ts';
 import { customers, model as fixtures } from '../../fixtures/model.ts';
 import { model as relations } from '../../fixtures/relations.ts';
@@ -29,8 +29,12 @@ async function* each(rows: readonly Values[]) {
   yield* rows;
 }
 
-const load = (app: Pick<BackedUp, 'engine'>, entity: Entity, rows: readonly Values[], options?: BulkLoadOptions) =>
-  bulkLoad(app.engine, entity, each(rows), { windowRows: 7, ...options });
+async function load(app: Pick<BackedUp, 'engine'>, entity: Entity, rows: readonly Values[], options?: BulkLoadOptions) {
+  const rejections: { position: number; code: string }[] = [];
+  const onRejected: BulkLoadOptions['onRejected'] = ({ position, error: { code } }) =>
+    rejections.push({ position, code });
+  return { ...(await bulkLoad(app.engine, entity, each(rows), { windowRows: 7, onRejected, ...options })), rejections };
+}
 
 /** Creates an entity from each row, as the store does. Returns the errors, by the position of their row. */
 async function createEach({ engine }: Pick<BackedUp, 'engine'>, entity: Entity, rows: readonly Values[]) {
@@ -43,15 +47,7 @@ async function createEach({ engine }: Pick<BackedUp, 'engine'>, entity: Entity, 
   return errors;
 }
 
-/** The rows of all tables, without what differs between two creates of the same values. */
-async function tablesOf({ storage }: Pick<BackedUp, 'storage'>): Promise<object> {
-  const encrypted = fixtures.list.flatMap((entity) => entity.encrypted);
-  const rows = Object.entries(await dump(storage)).map(([key, text]) => {
-    const { Incarnation: _, FurtherRows: listed = '', ...row } = JSON.parse(text);
-    return [key, { ...baseValues.omit(row, encrypted), further: listed.replace(/:[^,]+/g, '') }] as const;
-  });
-  return Object.fromEntries(rows);
-}
+const tablesOf = (app: Pick<BackedUp, 'storage'>) => comparableRows(app, fixtures);
 
 async function readWhole(engine: BackedUp['engine'], entity: Entity, row: Values): Promise<Values> {
   const select = Object.keys(entity.columns);
@@ -59,7 +55,7 @@ async function readWhole(engine: BackedUp['engine'], entity: Entity, row: Values
   return engineWrite.toPlain(engine, entity, values);
 }
 
-const codesOf = ({ rejections }: Awaited<ReturnType<typeof bulkLoad>>) =>
+const codesOf = ({ rejections }: Awaited<ReturnType<typeof load>>) =>
   rejections.map(({ position, code }) => [position, code]).sort((one, other) => Number(one[0]) - Number(other[0]));
 
 async function findingsIn({ engine }: Pick<BackedUp, 'engine'>, entities: readonly Entity[]) {
