@@ -196,6 +196,38 @@ test('reads rows with the types of the declaration, and their keys as fields', a
   });
 });
 
+test('a Guid in upper case is that in lower case, in a write and in an index', async () => {
+  const externalId = '0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a111';
+  const upper = externalId.toUpperCase();
+  const { values } = await store.customers.create({
+    ...ANN,
+    lastName: 'Jones',
+    createdOn: '2021-03-04T05:06:07Z',
+    externalId: upper,
+  });
+  expect(values.externalId).toBe(externalId);
+  await store.customers.update(ANN, { externalId: upper });
+  await world.settle();
+  expect((await stored(annKeys)) as object).toMatchObject({ ExternalId: externalId });
+  expect((await store.customers.by.byGuid({ externalId }))?.customerId).toBe(17);
+  expect(await verified()).toEqual([]);
+});
+
+test('a row may have as many bytes as storage holds', async () => {
+  const bytes = (length: number) => Buffer.alloc(length, 7).toString('base64');
+  const pages = (count: number, value: unknown) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`Page${index}`, value]));
+  // The emulator counts the characters of their base64.
+  await table.createEntity({ ...ann, ...pages(9, { type: 'Binary', value: bytes(60_000) }) });
+  await store.customers.update(ANN, { lastName: 'Smith', thumbnail: bytes(65_536) });
+  const row = await stored(annKeys);
+  expect(row).toMatchObject({ LastName: 'Smith', Thumbnail: bytes(65_536), Page8: bytes(60_000) });
+  await expect(store.customers.update(ANN, { thumbnail: bytes(65_539) })).rejects.toThrow('longer than it can be');
+  await table.createEntity({ ...ann, ...pages(17, 'x'.repeat(30_000)), partitionKey: 'C-000018' });
+  const update = store.customers.update({ customerId: 18 }, { thumbnail: bytes(65_536) });
+  await expect(update).rejects.toThrow('larger than Table storage holds');
+});
+
 test('a write keeps types, unknown properties and all that it does not change', async () => {
   await table.createEntity(ann);
   const before = await stored(annKeys);
@@ -259,6 +291,9 @@ test('filters compare stored types', async () => {
     (await Array.fromAsync(store.customers.range(ANN, where))).length;
   expect(await found({ where: { createdOn: { eq: '2021-03-04T05:06:07.1234567Z' } } })).toBe(1);
   expect(await found({ where: { createdOn: { gt: '2021-03-04T05:06:07.1234567Z' } } })).toBe(0);
+  expect(
+    await found({ where: { externalId: { eq: '0B5F5CF1-2F63-4AD4-9C0F-3E6AC3D2A111' }, isActive: { eq: true } } }),
+  ).toBe(1);
   expect(
     await found({ where: { externalId: { eq: '0b5f5cf1-2f63-4ad4-9c0f-3e6ac3d2a111' }, isActive: { eq: true } } }),
   ).toBe(1);

@@ -2,7 +2,7 @@ import { ROW_TYPES } from '../../base/engine-names.ts';
 import { RowkeyError } from '../../base/errors.ts';
 import { jsonText } from '../../base/json-text.ts';
 import { onceFor } from '../../base/once.ts';
-import { hasValue, pick, type Values, WrongValue } from '../../base/values.ts';
+import { hasValue, mapValues, pick, type Values, WrongValue } from '../../base/values.ts';
 import type { Properties, Row } from '../../storage/rows.ts';
 import type { Snapshot, SystemProperties } from '../declaration/change.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
@@ -12,6 +12,8 @@ import { fieldSchemas } from '../schema/field-schema.ts';
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 export const MAX_STRING_LENGTH = 32_768;
 const MAX_ENTITY_BYTES = 1_048_576;
+/** In base64. */
+const MAX_BINARY_LENGTH = 4 * Math.ceil(65_536 / 3);
 /** Keys of 1 KiB each, the timestamp, and 8 bytes and a type for each property. */
 const ENTITY_OVERHEAD = 2_200;
 const PROPERTY_OVERHEAD = 16;
@@ -30,7 +32,7 @@ export function toProperties(
 ): Properties {
   const stored = fieldsToProperties(entity, values);
   const properties = { ...stored, ...system, EntityType: entity.name, EntityVersion: entity.version };
-  checkRowSize(properties);
+  checkRowSize(entity.existing ? sizedAsStored(entity, properties) : properties);
   return properties;
 }
 
@@ -45,7 +47,7 @@ export function fieldsToProperties(entity: Entity, values: Values): Properties {
       continue;
     }
     const { type, forms } = known.get(field) ?? { type: 'Json', forms: formsOfField(entity, field) };
-    if (forms.length === 0) properties.push([field, toProperty(field, type, value)]);
+    if (forms.length === 0) properties.push([field, toProperty(entity, field, value, type)]);
     // A long text takes several properties.
     else properties.push(...encode(entity, field, value, forms, type));
   }
@@ -67,7 +69,7 @@ function encode(entity: Entity, field: string, value: unknown, forms: readonly F
     const encoded = form.encode(entity, field, value);
     if (encoded) return encoded;
   }
-  return [[field, toProperty(field, type, value)] as const];
+  return [[field, toProperty(entity, field, value, type)] as const];
 }
 
 /** A field of an earlier declaration. */
@@ -239,12 +241,18 @@ function systemOf(properties: Properties): SystemProperties {
   return system;
 }
 
-function toProperty(field: string, type: ColumnType, value: unknown): unknown {
+function toProperty(entity: Entity, field: string, value: unknown, type: ColumnType): unknown {
   if (type === 'Double' || type === 'Int64') return { type, value: String(value) };
   if (type === 'Boolean' || type === 'Int32') return value;
   const text = type === 'Json' ? jsonText(value) : String(value);
-  if (text.length <= MAX_STRING_LENGTH) return text;
-  throw tooLong(field, MAX_STRING_LENGTH);
+  const longest = isBinary(entity, field) ? MAX_BINARY_LENGTH : MAX_STRING_LENGTH;
+  if (text.length <= longest) return text;
+  throw tooLong(field, longest);
+}
+
+/** True for a field whose base64 is stored as bytes. */
+function isBinary({ existing }: Entity, field: string): boolean {
+  return Object(existing?.properties?.[field]).type === 'Binary';
 }
 
 export function tooLong(field: string, length: number): RowkeyError {
@@ -260,6 +268,16 @@ export function checkRowSize(properties: Properties): void {
     throw new RowkeyError('too-large', 'The entity is larger than Table storage holds.', {
       accepted: `at most ${MAX_ENTITY_BYTES} bytes, in which a character takes two`,
     });
+}
+
+/** The properties of a row of another program's table, those that no field names by themselves, and bytes as they are. */
+function sizedAsStored(entity: Entity, { Carried: carried, ...properties }: Properties): Properties {
+  const toBytes = (value: unknown) => Buffer.from(String(value), 'base64');
+  const unknown: Properties = typeof carried === 'string' ? JSON.parse(carried) : {};
+  return {
+    ...mapValues(properties, (value, field) => (isBinary(entity, field) ? toBytes(value) : value)),
+    ...mapValues(unknown, (value) => (Object(value).type === 'Binary' ? toBytes(Object(value).value) : value)),
+  };
 }
 
 function rowSize(properties: Properties): number {
