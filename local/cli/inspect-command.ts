@@ -4,6 +4,7 @@ import { measureCost } from '../../lib/storage/cost.ts';
 import { openStorage, type Storage } from '../../lib/storage/storage.ts';
 import type { Proposal } from '../inspect/propose-tables.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
+import { completeConnection } from './tables-account.ts';
 
 interface Options {
   readonly connection?: string;
@@ -78,7 +79,7 @@ function describeCost({ tables }: Proposal, transactions: number): string {
 }
 
 async function openAccount({ connection, account }: Pick<Options, 'connection' | 'account'>): Promise<Storage> {
-  if (connection !== undefined) return openStorage({ connectionString: connection });
+  if (connection !== undefined) return openStorage({ connectionString: completeConnection(connection) });
   if (account === undefined)
     throw new Error('Name the storage account: --connection, INSPECT_CONNECTION or --account.');
   const at = (service: string) => `https://${account}.${service}.core.windows.net`;

@@ -11,6 +11,7 @@ import type { Mapping } from '../copy/read-source.ts';
 import { importModel } from '../instance/import-model.ts';
 import { type FoundAccounts, findAccounts } from './open-accounts.ts';
 import { openKeys, toAccount } from './open-restore.ts';
+import { completeConnection } from './tables-account.ts';
 
 /** The tables of another program, and the app into whose tables they are copied. */
 export interface OpenCopy {
@@ -51,7 +52,7 @@ export function copyOpener(own?: LinkedModel): (opening: Opening) => Promise<Ope
     const found = await findAccounts(data);
     const model = own ?? (await found.loadModel());
     const there = toAccount(
-      /^[a-z0-9]{3,24}$/.test(from) ? `https://${from}.table.core.windows.net` : from,
+      /^[a-z0-9]{3,24}$/.test(from) ? `https://${from}.table.core.windows.net` : completeConnection(from),
       (await found.credential()) ?? (await cliCredential(from)),
     );
     return {
