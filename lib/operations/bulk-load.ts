@@ -2,7 +2,6 @@ import { hash, randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
 import { RowkeyError } from '../base/errors.ts';
-import { pick, type Values } from '../base/values.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexEntry } from '../define/declaration/projection.ts';
 import { CLAIM, indexEntriesOf, isContested, isSameEntry } from '../define/places/index-entries.ts';
@@ -47,8 +46,7 @@ import {
 interface RejectedRow {
   /** Its position in the load, from 0. */
   readonly position: number;
-  /** The fields of the key, as far as the row has them. */
-  readonly key: Values;
+  readonly input: unknown;
   readonly error: RowkeyError;
 }
 
@@ -103,7 +101,7 @@ export function bulkLoad(
       shared: await findSharedTables(engine.storage, entity),
       reject({ position, input }, error) {
         counts.rejected += 1;
-        onRejected?.({ position, key: pick(Object(input), entity.keyFields), error });
+        onRejected?.({ position, input, error });
       },
     };
     for await (const window of toWindows(rows, windowRows)) {

@@ -56,8 +56,8 @@ export function readKeyField({ derived, defaults }: Entity, field: string, value
   }
 }
 
-/** Returns undefined for a key that the API generates or rejects. */
-function readKey(entity: Entity, { values }: ImportRow): string | undefined {
+/** Identifies the key. Undefined for a key that the API generates or rejects. */
+export function readKey(entity: Entity, { values }: Pick<ImportRow, 'values'>): string | undefined {
   const fields = entity.keyFields.map((field) => [field, readKeyField(entity, field, values)] as const);
   if (fields.some(([, value]) => value === undefined)) return undefined;
   try {

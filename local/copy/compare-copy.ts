@@ -76,7 +76,7 @@ export async function* compareCopy({
         const ofKind = left.get(kind);
         if (ofKind?.has(key))
           yield { is: 'rejected', kind, values: wanted.values, reason: 'Another row has the same key.' };
-        ofKind?.set(key, wanted);
+        else ofKind?.set(key, wanted);
       }
   for (const kind of kinds) {
     const rowsLeft = left.get(kind) ?? new Map<string, Wanted>();

@@ -110,8 +110,11 @@ async function loadAll(
     const counts = done[kinds.indexOf(kind)];
     if (counts) await load(engine, kind.to, rows, { counts, signal });
   });
-  // What changes while the scan reads is read again.
-  for (const state of states) await note(engine.storage, state.kind, { Mark: earlier(source.latest, state.began) });
+  for (const { kind, began } of states) {
+    // What changes while the scan reads is read again, and what was rejected is tried again.
+    const { earliest = began } = ofKind(source, kind);
+    await note(engine.storage, kind, { Mark: earlier(earlier(source.latest, began), earliest) });
+  }
   return { source, kinds: done, since: undefined };
 }
 
@@ -205,7 +208,7 @@ async function load(
       const { created, existing } = await bulkLoad(engine, entity, rows, {
         signal,
         leavesReferences: true,
-        onRejected: ({ key, error }) => reject(source, formatKey(entity, key), error),
+        onRejected: ({ input, error }) => reject(source, formatKey(entity, Object(input)), error, Object(input)),
       });
       counts.created += created;
       counts.unchanged += existing;
@@ -239,10 +242,10 @@ export async function put(
     try {
       const key = pick(values, entity.keyFields);
       // A put without a read would write what is the same.
-      return { ...preparePut(engine, entity, key, expectValues(entity, values), {}), unread: undefined };
+      return { ...preparePut(engine, entity, key, expectValues(entity, values), {}), unread: undefined, row: values };
     } catch (error) {
       if (!(error instanceof RowkeyError)) throw error;
-      reject(counts.source, formatKey(entity, values), error);
+      reject(counts.source, formatKey(entity, values), error, values);
       return [];
     }
   });
@@ -258,7 +261,7 @@ export async function put(
     const key = formatKey(entity, write.key);
     if (done instanceof RowkeyError) {
       if (done.code === 'busy') throw done;
-      reject(counts.source, key, done);
+      reject(counts.source, key, done, write.row);
       return [];
     }
     counts[OUTCOMES[done?.outcome ?? ''] ?? 'unchanged'] += 1;

@@ -7,6 +7,7 @@ import { entityIn } from '../../lib/engine/read/entity-rows.ts';
 import { timeOf } from '../../lib/storage/row-journal.ts';
 import { type Row, scanTable } from '../../lib/storage/rows.ts';
 import type { Storage } from '../../lib/storage/storage.ts';
+import { MAX_KEYS, readKey } from '../cli/one-per-key.ts';
 
 /** The rows of tables that another program fills, as the values of the entities into which they are copied. */
 
@@ -35,6 +36,8 @@ export interface KindReport {
   leftOut: number;
   rejected: number;
   readonly rejections: Rejected[];
+  /** The least time of a rejected row, by the clock of the source. */
+  earliest?: string;
   /** How many rows have a property that no field names. It is not copied. */
   readonly undeclared: Map<string, number>;
 }
@@ -108,7 +111,26 @@ export async function* readSource(
       ? []
       : [{ name: 'Timestamp', operator: 'ge', values: [{ type: 'DateTime', value: since }] } as const];
   const byName = new Map(kinds.map((kind) => [kind.from.name, kind]));
+  const seen = new Map(kinds.map((kind) => [kind, new Map<string, Row>()]));
   let at: Pick<Parameters<typeof scanTable>[1], 'after' | 'resume'> | undefined = {};
+  /** Rejects a row with the key of another one, which would replace it. */
+  const isRepeated = (kind: Kind, row: Row, values: Values) => {
+    const keys = seen.get(kind);
+    const key = readKey(kind.to, { values });
+    const first = key === undefined ? undefined : keys?.get(key);
+    const of = report.kinds.get(kind.to.name);
+    if (first && of) {
+      const error = new Error(`Its key is that of ${addressOf(first)}.`);
+      // Both are read again.
+      for (const time of [timeOf(first.etag), timeOf(row.etag)]) noteTime(of, time);
+      reject(of, addressOf(row), error);
+      return true;
+    }
+    if (key !== undefined) keys?.set(key, { ...row, properties: {} });
+    const [oldest] = keys && keys.size > MAX_KEYS ? keys.keys() : [];
+    if (oldest !== undefined) keys?.delete(oldest);
+    return false;
+  };
   while (at) {
     signal?.throwIfAborted();
     const page = await scanTable(storage, { table, where, limit: PAGE, mayPause: true, ...at });
@@ -122,7 +144,7 @@ export async function* readSource(
       if (!kind) noteForeign(report, row);
       else {
         const values = readValues(kind, row, report);
-        if (values) found.get(kind)?.push(values);
+        if (values && !isRepeated(kind, row, values)) found.get(kind)?.push(values);
       }
     }
     onRows?.(page.rows.length);
@@ -156,14 +178,27 @@ function readValues(kind: Kind, row: Row, report: SourceReport): Values | undefi
     if (wrong.length > 0) throw new Error(`The stored value of ${wrong.join(', ')} is of another type than declared.`);
     const mapped = kind.map ? kind.map(values) : values;
     if (mapped === undefined) of.leftOut += 1;
+    else times.set(mapped, timeOf(row.etag) ?? '');
     return mapped;
   } catch (error) {
-    reject(of, `${row.partition} / ${row.row}`, error);
+    noteTime(of, timeOf(row.etag));
+    reject(of, addressOf(row), error);
     return undefined;
   }
 }
 
-export function reject(of: KindReport, key: string, error: unknown): void {
+const addressOf = ({ partition, row }: Row) => `${partition} / ${row}`;
+
+/** When the rows of these values were written. */
+const times = new WeakMap<Values, string>();
+
+function noteTime(of: KindReport, time: string | undefined): void {
+  if (time && time < (of.earliest ?? '~')) of.earliest = time;
+}
+
+/** Adds a row that is not copied. `values` are those that were read of it. */
+export function reject(of: KindReport, key: string, error: unknown, values?: Values): void {
+  if (values) noteTime(of, times.get(values));
   of.rejected += 1;
   if (of.rejections.length < MAX_REJECTIONS) of.rejections.push({ key, reason: reasonOf(error) });
 }
