@@ -160,6 +160,23 @@ test('an entity of the app is exported with the properties of the engine, withou
   expect(await storedAgain(fromJson(await exportStored(fixtures, 'employees', 'rows.json')))).toEqual(wanted);
 });
 
+test('the rows of all periods are exported', async () => {
+  const list = fixtures.list as readonly Entity[];
+  await storageTables.provision(storage, operationsModel.resourcesOf(list, Date.now()));
+  const engine = engineCore.createEngine(storage);
+  const logins = list.find(({ name }) => name === 'logins') as Entity;
+  const hour = 3_600_000;
+  for (const ago of [0, 30, 60]) {
+    const at = new Date(Date.now() - ago * hour).toISOString();
+    await engineWrite.createEntity(engine, logins, { ...SAMPLES.logins?.(ago + 1), at });
+  }
+  const names = await storageTables.listTables(storage, 'logins');
+  const all = await Promise.all(names.toSorted().map((name) => readRows(storage.table(name))));
+  const wanted = sorted(all.flat().filter((row) => row.includes('"EntityType":"logins"')));
+  expect(wanted).toHaveLength(3);
+  expect(sorted(fromCsv(await exportStored(fixtures, 'logins', 'rows.csv'))).toSorted()).toEqual(wanted.toSorted());
+});
+
 test('no rows make a file with the columns of keys, and an empty list', async () => {
   await openTable(connectionString, 'RequestLog').createTable();
   expect(await exportStored(log, 'requests', 'rows.csv')).toBe('PartitionKey,RowKey,Timestamp\r\n');
