@@ -38,14 +38,14 @@ import { deepFields, whyInvalid } from './why-invalid.ts';
 
 /** The check of one entity, by the consistency check: its index entries, copies and blobs that are missing or differ from it. */
 
-/** Checks one entity: all of it, or only its entries in one index. */
+/** Checks one entity: all of it, or only its entries in one index. `known` is the entity's row, if it was read already. */
 export async function checkEntity(
   engine: Engine,
   entity: Entity,
   address: Address,
-  only: string | undefined,
+  { only, known }: { readonly only: string | undefined; readonly known?: Row | undefined },
 ): Promise<Suspicion[]> {
-  const row = await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) });
+  const row = known ?? (await readJoinedRow(engine, entity, address, { fields: Object.keys(entity.columns) }));
   const snapshot = toSnapshot(entity, row);
   if (!row || snapshot.state !== 'live') return [];
   // The move or archive that created the row finishes it. If that operation failed, an operator must act.

@@ -16,6 +16,7 @@ import { transactionsSoFar } from '../storage/cost.ts';
 import { isMarked, MARKED_TYPES } from '../storage/row-marks.ts';
 import { type Address, type Row, readRow, scanTable, tryAction } from '../storage/rows.ts';
 import { inPattern } from '../telemetry/span.ts';
+import { addEntries } from './add-entries.ts';
 import { recordAlone, recordForeign } from './foreign-rows.ts';
 import { createKnownFindings, type KnownFindings } from './known-findings.ts';
 import { ownRowsOf } from './resources.ts';
@@ -107,10 +108,12 @@ export const verifyPage = inPattern(
     const table = tables[position.table];
     if (table === undefined) return { checked: 0, findings: [], next: undefined, left: position.left };
     const { after } = position;
-    const { rows, more } = await scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
+    const readRows = () => scanTable(engine.storage, { table, after, limit: top, bound: ANY_ROWS });
+    const { rows, more } = await readRows();
     const units = splitRows(engine, entity, { table, rows, after });
     const known = createKnownFindings(position.known);
-    const limits = { repair, only, patience, maxTransactions, known };
+    const readAgain = async () => (await readRows()).rows;
+    const limits = { repair, only, patience, maxTransactions, known, readAgain };
     const { checked, found, isEnd } = await checkUnits(engine, entity, units, limits);
     const left = position.left + found.filter(({ repaired }) => !repaired).length;
     const { isOwnRow = ownRowsOf([declared]) } = options;
@@ -143,19 +146,22 @@ async function checkUnits(
     patience,
     maxTransactions,
     known,
+    readAgain,
   }: Pick<VerifyOptions, 'repair' | 'only'> & {
     readonly patience: number;
     readonly maxTransactions: number | undefined;
     readonly known: KnownFindings;
+    /** Of a page: reads its rows again. */
+    readonly readAgain?: () => Promise<readonly Row[]>;
   },
 ): Promise<{ readonly checked: readonly Checked[]; readonly found: readonly Finding[]; readonly isEnd: boolean }> {
   const partitions = new Set<string>();
-  const check = (unit: Unit) =>
+  const check = (unit: Unit, isFirstLook = false) =>
     surviveRow<readonly Suspicion[]>(
-      () => checkUnit(engine, entity, unit, { partitions, only }),
+      () => checkUnit(engine, entity, unit, { partitions, only, isFirstLook }),
       (reason) => [{ kind: 'invalid', of: entity.name, ...addressIn(unit.row), reason }],
     );
-  const look = async (unit: Unit) => ({ unit, suspicions: await check(unit) });
+  const look = async (unit: Unit) => ({ unit, suspicions: await check(unit, true) });
   let isOver = limitTransactions(maxTransactions);
   let checked: Checked[] = [];
   // One entity may need hundreds of lookups, so a page may end early. The next page continues after the last unit.
@@ -165,9 +171,19 @@ async function checkUnits(
     checked.push(...(await pMap(some, look, { concurrency: UNITS_CONCURRENCY })));
     isEnd = some.length < UNITS_CONCURRENCY;
   } while (!isEnd && !isOver());
-  let suspicious = checked.filter(({ suspicions }) => suspicions.length > 0).map(({ unit }) => unit);
-  if (suspicious.length > 0) await sleep(patience);
   const found: Finding[] = [];
+  let suspected = checked.filter(({ suspicions }) => suspicions.length > 0);
+  if (only !== undefined && repair && readAgain) {
+    const missing = suspected.filter((one) => isWithoutEntries(entity, one)).map(({ unit }) => unit.row);
+    const added = await addEntries(engine, entity, missing, { only, readAgain });
+    const isAdded = ({ unit }: Checked) => added.has(unit.row);
+    found.push(...suspected.filter(isAdded).flatMap(({ suspicions }) => suspicions.map((one) => toFinding(one, true))));
+    suspected = suspected.filter((one) => !isAdded(one));
+  }
+  // What a build repairs is safe at once: a message that is behind finds it done.
+  const isSure = only !== undefined && suspected.every(({ suspicions }) => suspicions.every((one) => one.repair));
+  if (suspected.length > 0 && !isSure) await sleep(patience);
+  let suspicious = suspected.map(({ unit }) => unit);
   const sums = new Set<string>();
   isOver = limitTransactions(maxTransactions);
   let refused = new Map<Unit, RefusedRepairs>();
@@ -231,6 +247,17 @@ export async function repairRows(
   }
   const options = { repair: 'safe', only: undefined, patience, maxTransactions: Number.POSITIVE_INFINITY } as const;
   return (await checkUnits(engine, entity, toUnits(), { ...options, known: createKnownFindings() })).found;
+}
+
+/** True if nothing is wrong with the row of an entity but that it has no entries in the index that is built. */
+function isWithoutEntries(entity: Entity, { unit: { row }, suspicions }: Checked): boolean {
+  const isMissing = ({ kind, repair, losesValues }: Suspicion) => kind === 'missing' && repair && !losesValues;
+  return isReadWhole(entity) && row.properties.EntityType === entity.name && suspicions.every(isMissing);
+}
+
+/** True if a scan reads all values of an entity. */
+function isReadWhole({ furtherRows, formerKey }: Entity): boolean {
+  return !furtherRows && !formerKey;
 }
 
 function textOf({ table, partition, row }: Address): string {
@@ -324,13 +351,15 @@ interface Scope {
   /** The pairs of pattern and partition that are already checked. */
   readonly partitions: Set<string>;
   readonly only: string | undefined;
+  /** True if the row was read just now. */
+  readonly isFirstLook: boolean;
 }
 
 async function checkUnit(
   engine: Engine,
   entity: Entity,
   { row, members }: Unit,
-  { partitions, only }: Scope,
+  { partitions, only, isFirstLook }: Scope,
 ): Promise<Suspicion[]> {
   const { EntityType, SourceRow } = row.properties;
   const address = addressIn(row);
@@ -340,7 +369,12 @@ async function checkUnit(
   if (!kind) return [];
   const suspicions: Suspicion[] = [];
   if (EntityType === kind.name && SourceRow === undefined && row.table === kind.table)
-    suspicions.push(...(await checkEntity(engine, kind, address, only)));
+    suspicions.push(
+      ...(await checkEntity(engine, kind, address, {
+        only,
+        known: only !== undefined && isFirstLook && isReadWhole(kind) ? row : undefined,
+      })),
+    );
   else if (only === undefined && isOfNoType(kind, row))
     suspicions.push({
       kind: 'invalid',

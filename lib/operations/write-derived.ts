@@ -9,13 +9,21 @@ import { confirmedRow } from '../engine/reconcile/reconcile.ts';
 import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import { toBatches } from '../storage/copy-rows.ts';
 import { readUnmarked } from '../storage/row-marks.ts';
-import { type Action, type Address, type Properties, type Row, submit, transactionLimits } from '../storage/rows.ts';
+import {
+  type Action,
+  type Address,
+  type Properties,
+  type Row,
+  submit,
+  transactionLimits,
+  trySubmit,
+} from '../storage/rows.ts';
 import { compareKeys } from '../storage/scan-accounts.ts';
 import { accountsOf, type Storage } from '../storage/storage.ts';
 
 /**
- * Writes the rows in other partitions and tables that follow from many entities, grouped by their own partitions. Nobody else may write the
- * entities meanwhile: their values are not read again.
+ * Writes the rows in other partitions and tables that follow from many entities, grouped by their own partitions. The values of the entities are not read
+ * again: nobody else may write them meanwhile, or the caller reads them again.
  */
 
 /** The most transactions at a time. */
@@ -36,30 +44,45 @@ interface CopyRow {
 interface DerivedOptions {
   /** True for an entry that is not written. */
   readonly isLeft?: (entry: IndexEntry) => boolean;
+  /** True to replace no copy that is stored. */
+  readonly isInsert?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Writes the entries of the entities. A list that cannot be read is left to the consistency check. */
-export async function writeDerived(
+/** Writes the entries of the entities. Returns the entities with an entry that is not written: its list cannot be read, or another row has its place. */
+export async function writeDerived<Stored extends StoredEntity>(
   { storage }: Pick<Engine, 'storage'>,
   entity: Entity,
-  entities: readonly StoredEntity[],
-  { isLeft = () => false, signal }: DerivedOptions = {},
-): Promise<void> {
+  entities: readonly Stored[],
+  { isLeft = () => false, isInsert = false, signal }: DerivedOptions = {},
+): Promise<ReadonlySet<Stored>> {
+  const refused = new Set<Stored>();
   const all = entities.flatMap((stored) =>
     indexEntriesOf(entity, stored.values).flatMap((entry) => {
       const projection = isLeft(entry) ? undefined : remoteIndexOf(entity, entry);
-      return projection ? [{ ...stored, entry, projection }] : [];
+      return projection ? [{ stored, entry, projection }] : [];
     }),
   );
-  const copies = all.flatMap(({ values, entry, projection }) => {
-    const properties = projection.properties?.(values);
+  const owners = new Map<string, Stored>();
+  const copies = all.flatMap(({ stored, entry, projection }) => {
+    const properties = projection.properties?.(stored.values);
     if (projection.merge || !properties) return [];
-    return [{ entry, properties: projection.settle === 'claim' ? confirmedRow(entity, values, entry) : properties }];
+    if (isInsert && owners.has(keyOf(entry))) {
+      refused.add(stored);
+      return [];
+    }
+    owners.set(keyOf(entry), stored);
+    const isClaimed = projection.settle === 'claim';
+    return [{ entry, properties: isClaimed ? confirmedRow(entity, stored.values, entry) : properties }];
   });
-  await writeBatches(storage, copies, 'upsert', async (batch) => {
+  await writeBatches(storage, copies, isInsert ? 'insert' : 'upsert', async ({ actions, ...at }) => {
     signal?.throwIfAborted();
-    await submit(storage, { ...batch, isRepeatable: true });
+    if (!isInsert) await submit(storage, { ...at, actions, isRepeatable: true });
+    else
+      for (const { row } of await insertEach(storage, { ...at, actions })) {
+        const owner = owners.get(keyOf({ ...at, row }));
+        if (owner) refused.add(owner);
+      }
   });
   const shares = all.filter(({ projection }) => projection.merge);
   const rows = Map.groupBy(shares, ({ entry, projection }) => keyOf(projection.merge?.sumOf?.(entry) ?? entry));
@@ -68,14 +91,30 @@ export async function writeDerived(
     async (some) => {
       signal?.throwIfAborted();
       // The changes of one row are written together.
-      await Promise.all(some.map((share) => settleShare(storage, share)));
+      await Promise.all(
+        some.map(async ({ stored, ...share }) => {
+          if (!(await settleShare(storage, { ...stored, ...share }))) refused.add(stored);
+        }),
+      );
     },
     { concurrency: WRITE_CONCURRENCY },
   );
+  return refused;
+}
+
+/** Inserts rows. Returns those in whose place there is another row. */
+async function insertEach(storage: Storage, batch: RowsBatch): Promise<readonly Action[]> {
+  if (await trySubmit(storage, { ...batch, isRepeatable: true })) return [];
+  if (batch.actions.length === 1) return batch.actions;
+  const left = await pMap(batch.actions, (action) => insertEach(storage, { ...batch, actions: [action] }), {
+    concurrency: WRITE_CONCURRENCY,
+  });
+  return left.flat();
 }
 
 const NEVER = new AbortController().signal;
 
+/** Writes the part that an entity has of a row which it shares with others. False if the row cannot be read. */
 async function settleShare(
   storage: Storage,
   {
@@ -84,7 +123,7 @@ async function settleShare(
     entry,
     projection: { merge, properties },
   }: StoredEntity & { readonly entry: IndexEntry; readonly projection: Projection },
-): Promise<void> {
+): Promise<boolean> {
   const part = {
     isWanted: true,
     properties: properties?.(values),
@@ -93,10 +132,12 @@ async function settleShare(
     isRepair: false,
   };
   try {
-    for (let isNew = true; merge; isNew = false) if (await merge.settle(storage, entry, { ...part, isNew })) return;
+    for (let isNew = true; merge; isNew = false)
+      if (await merge.settle(storage, entry, { ...part, isNew })) return true;
   } catch (error) {
     if (!hasCode(error, 'needs-repair')) throw error;
   }
+  return false;
 }
 
 interface RowsBatch {

@@ -59,7 +59,7 @@ export function createReindexCommand(): Command {
     .argument('<entity>', 'the name of the entity')
     .argument('<index>', 'the name of the index in the declaration')
     .option('--clean-up', 'delete the rows of an index that is no longer declared')
-    .option('--rate <number>', 'average storage transactions per second', toRate, 200)
+    .option('--rate <number>', 'average storage transactions per second', toRate, 1_000)
     .action(reindex);
 }
 

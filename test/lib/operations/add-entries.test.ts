@@ -1,0 +1,123 @@
+import type { HttpClient } from '@azure/core-rest-pipeline';
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import type { Values } from '../../../lib/base/values.ts';
+import { defineEntity, indexEntity, interPartitionIndex, total } from '../../../lib/define.ts';
+import { httpClient } from '../../../local/walk/known-messages.ts';
+import { allPages } from '../../all-pages.ts';
+import { deploy } from '../../fixtures/deploy.ts';
+import { defineCodec, definePlaces } from '../../kit/define.ts';
+import { engineWrite } from '../../kit/engine.ts';
+import { operationsCheck, type VerifyPosition } from '../../kit/operations.ts';
+import { storageAccounts, storageRows } from '../../kit/storage.ts';
+import { openWorld } from '../../world.ts';
+
+/** Builds of indexes over entities that are stored already. */
+
+const INDEXES = ['code', 'ofOwner', 'names', 'perOwner'] as const;
+const { things } = deploy(
+  defineEntity('things', {
+    schema: z.object({ id: z.string(), owner: z.string(), code: z.string() }),
+    table: 'things',
+    key: { partition: '{id}', row: 'thing' },
+    indexes: {
+      code: interPartitionIndex({ table: 'thingsbycode', partition: '{code}', row: 'thing', unique: true }),
+      ofOwner: interPartitionIndex({ table: 'thingsbyowner', partition: '{owner}', row: '{id}' }),
+      names: indexEntity({ table: 'thingnames', partition: '{owner}', row: 'things', holds: '{id}' }),
+    },
+    totals: { perOwner: total({ table: 'thingtotals', partition: 'all', row: '{owner}' }) },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
+const world = await openWorld(import.meta.url, [things]);
+const { engine, storage } = world;
+
+const thing = (id: string, more: Values = {}): Values => ({ id, owner: 'ann', code: `c${id}`, ...more });
+
+/** Stores entities without what follows from them, as another program does. */
+async function store(all: readonly Values[]): Promise<void> {
+  for (const values of all) {
+    const properties = defineCodec.toProperties(things, values, { WriteId: '1', Incarnation: '1' });
+    const address = definePlaces.addressOf(things, values);
+    await storageRows.tryAction(storage, address, { kind: 'insert', row: address.row, properties });
+  }
+}
+
+/** A delay before the second look, which no test waits for. */
+const TOO_LONG = 600_000;
+
+function build(only: string, { by = engine, patience = TOO_LONG } = {}) {
+  return storageAccounts.measureCost(async (spent) => {
+    const pages = await allPages((position: VerifyPosition | undefined) =>
+      operationsCheck.verifyPage(by, things, { position, top: 100, repair: true, only, patience }),
+    );
+    const found = pages.flatMap(({ findings }) => findings.map(({ kind, repaired }) => `${kind} ${repaired}`));
+    return { found, transactions: spent.transactions };
+  });
+}
+
+async function findingsNow(): Promise<string[]> {
+  const pages = await allPages((position: VerifyPosition | undefined) =>
+    operationsCheck.verifyPage(engine, things, { position, top: 100, repair: false, patience: 0 }),
+  );
+  return pages.flatMap(({ findings }) => findings.map(({ kind, of, row }) => `${kind} ${of} ${row}`));
+}
+
+test('a build reads each entry once, adds those that are missing together, and does not wait', async () => {
+  const COUNT = 150;
+  await store(Array.from({ length: COUNT }, (_, at) => thing(`a${String(at).padStart(3, '0')}`)));
+  const PAGES = 2;
+  // A page is read twice.
+  const most = {
+    code: 2 * COUNT + 4 * PAGES,
+    ofOwner: COUNT + 6 * PAGES,
+    names: COUNT + 8 * PAGES,
+    perOwner: Infinity,
+  };
+  for (const index of INDEXES) {
+    const { found, transactions } = await build(index);
+    expect(found, index).toEqual(Array.from({ length: COUNT }, () => 'missing true'));
+    if (index !== 'perOwner') expect(transactions, index).toBeLessThanOrEqual(most[index]);
+    else expect(transactions).toBeLessThan(3 * COUNT);
+    expect((await build(index)).found, index).toEqual([]);
+  }
+  expect(await findingsNow()).toEqual([]);
+});
+
+test('of two entities with one unique value, the first gets it, and the other one is reported', async () => {
+  await store([thing('b1', { code: 'same' }), thing('b2', { code: 'same' })]);
+  expect((await build('code', { patience: 0 })).found).toEqual(['missing true', 'conflict false']);
+  const entry = { table: 'thingsbycode', partition: 'same', row: 'thing' };
+  expect((await storageRows.readRow(storage, entry))?.properties.SourcePartition).toBe('b1');
+});
+
+const MEANWHILE: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+  changed: (id) => engineWrite.patchEntity(engine, things, { id }, { owner: 'bob', code: `n${id}` }),
+  deleted: (id) => engineWrite.deleteEntity(engine, things, { id }),
+};
+const TABLES = { code: 'thingsbycode', ofOwner: 'thingsbyowner', names: 'thingnames', perOwner: 'thingtotals' };
+
+test('an entity that is changed or deleted before its entry is written leaves no wrong entry', async () => {
+  for (const [what, act] of Object.entries(MEANWHILE))
+    for (const index of INDEXES) {
+      const id = `${what}${index}`;
+      await store([thing(id)]);
+      let isPast = false;
+      const client: HttpClient = {
+        async sendRequest(request) {
+          // A transaction names the table in its body.
+          const isWrite = request.method !== 'GET' && `${request.url} ${request.body}`.includes(TABLES[index]);
+          if (isWrite && !isPast) {
+            isPast = true;
+            await act(id);
+          }
+          return httpClient.sendRequest(request);
+        },
+      };
+      await build(index, { by: world.engineThrough(client), patience: 0 });
+      expect(isPast, id).toBe(true);
+    }
+  await world.settle();
+  for (const index of INDEXES) await build(index, { patience: 0 });
+  expect((await findingsNow()).filter((finding) => !finding.startsWith('conflict'))).toEqual([]);
+});
