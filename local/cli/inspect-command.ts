@@ -34,7 +34,7 @@ export function createInspectCommand(open: Open = openAccount): Command {
       '--account <name>',
       'the name of a storage account that whoever is signed in to the Azure CLI may read, in place of a connection string',
     )
-    .option('--table <name>', 'a table to read, once for each; default: all tables', addName)
+    .option('--table <name...>', 'only these tables')
     .option('--sample <rows>', 'the most rows of each table', toNumber, 2_000)
     .option('--reads <number>', 'the most storage transactions for each table', toNumber, 100)
     .option('--out <file>', 'write to this file instead')
@@ -90,10 +90,6 @@ async function openAccount({ connection, account }: Pick<Options, 'connection' |
     blobs: at('blob'),
     credential: new AzureCliCredential(),
   });
-}
-
-function addName(name: string, names: readonly string[] = []): readonly string[] {
-  return [...names, name];
 }
 
 function toNumber(text: string): number {

@@ -13,9 +13,17 @@ const ROWS = 30;
 const FIRST = 3;
 const LEAST_FOUND = 0.5;
 
+/** A field whose values may be the ids of rows. */
+interface Candidate {
+  readonly index: ProposedKind;
+  readonly target: ProposedKind;
+  readonly addresses: readonly { readonly row: Row; readonly address: Address }[];
+  readonly found: Row[];
+}
+
 /**
  * Reads the rows to which others may lead, each by its key: samples of two large tables hardly have a row and the row with its id. `reads` is
- * the most of them.
+ * the most of them in each table. All fields that lead to rows get the same part of it: ids, such as numbers, may also be those of another table.
  */
 export async function followIds(
   tables: readonly ProposedTable[],
@@ -23,28 +31,41 @@ export async function followIds(
   find: (at: Address) => Promise<Row | undefined>,
 ): Promise<Followed[]> {
   const kinds = tables.flatMap((each) => each.kinds).filter(({ problem }) => problem === undefined);
-  const partial = new Set(tables.filter(({ sample }) => !sample.isWhole).map(({ table }) => table));
+  const partial = tables.filter(({ sample }) => !sample.isWhole).map(({ table }) => table);
   const followed: Followed[] = [];
-  let left = reads;
-  for (const target of kinds.filter(({ table, keyFields }) => partial.has(table) && keyFields.length === 1))
-    for (const index of kinds) {
-      const own = index.fields.length - index.keyFields.length;
-      const isChild = index.table === target.table && index.partition === target.partition;
-      if (index === target || isChild || own > MAX_OWN) continue;
-      const step = Math.ceil(index.rows.length / ROWS);
-      const some = index.rows.filter((_, at) => at % step === 0);
-      for (const { field } of index.fields) {
-        const [rows, found]: [Row[], Row[]] = [[], []];
-        for (const { row, address } of addressesIn(index, target, some, field)) {
-          if (left === 0 || (rows.length === FIRST && found.length === 0)) break;
-          left -= 1;
-          rows.push(row);
-          found.push(...[(await find(address)) ?? []].flat());
-        }
-        if (found.length >= Math.max(FIRST, rows.length * LEAST_FOUND)) followed.push({ index, target, rows, found });
+  for (const table of partial) {
+    const targets = kinds.filter((kind) => kind.table === table && kind.keyFields.length === 1);
+    const candidates = targets.flatMap((target) => candidatesFor(target, kinds));
+    let left = reads;
+    const read = async ({ addresses, found }: Candidate, from: number, to: number) => {
+      for (const { address } of addresses.slice(from, Math.min(to, from + left))) {
+        left -= 1;
+        found.push(...[(await find(address)) ?? []].flat());
       }
+    };
+    for (const candidate of candidates) await read(candidate, 0, FIRST);
+    const likely = candidates.filter(({ found }) => found.length > 0);
+    const length = Math.min(ROWS, FIRST + Math.floor(left / likely.length));
+    for (const candidate of likely) {
+      await read(candidate, FIRST, length);
+      const rows = candidate.addresses.slice(0, length).map(({ row }) => row);
+      if (candidate.found.length >= Math.max(FIRST, rows.length * LEAST_FOUND)) followed.push({ ...candidate, rows });
     }
+  }
   return followed;
+}
+
+function candidatesFor(target: ProposedKind, kinds: readonly ProposedKind[]): Candidate[] {
+  return kinds.flatMap((index) => {
+    const own = index.fields.length - index.keyFields.length;
+    const isChild = index.table === target.table && index.partition === target.partition;
+    if (index === target || isChild || own > MAX_OWN) return [];
+    const step = Math.ceil(index.rows.length / ROWS);
+    const some = index.rows.filter((_, at) => at % step === 0);
+    return index.fields.map(({ field }) => {
+      return { index, target, addresses: addressesIn(index, target, some, field), found: [] };
+    });
+  });
 }
 
 /** Reads a row with the types of its properties. */

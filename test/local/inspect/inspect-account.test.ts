@@ -21,3 +21,30 @@ test('reads the rows whose ids others have, if the sample is without them', { ta
   const few = await inspectAccount(storage, { rows: 100, reads: 2, signal, onRead: () => undefined });
   expect(few.proposal.indexes).toEqual([]);
 });
+
+test('ids that are also those of another table lead to the rows that have their values', {
+  tags: ['slow'],
+}, async () => {
+  const storage = storageAccounts.openStorage(createMemoryStorage());
+  // A table of things, read first, has a row for the id of each user.
+  const users = identityRows(90);
+  const things = users
+    .filter(({ row }) => row === 'profile')
+    .map(({ partition }, at) => ({
+      ...{ table: 'AThing', partition: partition.slice('user_'.length), row: 'thing' },
+      properties: { Size: at, Color: `color ${at % 3}` },
+    }));
+  for (const { table, partition, row, properties } of [...things, ...users]) {
+    await storage
+      .table(table)
+      .createTable()
+      .catch(() => undefined);
+    await storageRows.submit(storage, { table, partition, actions: [{ kind: 'insert', row, properties }] });
+  }
+  const { signal } = new AbortController();
+  const { proposal } = await inspectAccount(storage, { rows: 60, reads: 100, signal, onRead: () => undefined });
+  expect(proposal.indexes.map(({ target, by }) => [target.table, by.map(({ field }) => field)])).toEqual([
+    ['Identity', ['email']],
+    ['Identity', ['userName']],
+  ]);
+});
