@@ -1,4 +1,5 @@
 import type { HttpClient } from '@azure/core-rest-pipeline';
+import { TableClient } from '@azure/data-tables';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import type { Values } from '../../../lib/base/values.ts';
@@ -10,6 +11,7 @@ import { defineCodec, definePlaces } from '../../kit/define.ts';
 import { engineWrite } from '../../kit/engine.ts';
 import { operationsCheck, type VerifyPosition } from '../../kit/operations.ts';
 import { storageAccounts, storageRows } from '../../kit/storage.ts';
+import { testStorage } from '../../storage.ts';
 import { openWorld } from '../../world.ts';
 
 /** Builds of indexes over entities that are stored already. */
@@ -29,7 +31,17 @@ const { things } = deploy(
     access: { read: ['hr'], write: ['hr'] },
   }),
 );
-const world = await openWorld(import.meta.url, [things]);
+const { bought } = deploy(
+  defineEntity('bought', {
+    schema: z.object({ id: z.string(), owner: z.string() }),
+    table: 'Bought',
+    key: { partition: '{id}', row: 'thing' },
+    existing: { properties: { owner: 'Owner' } },
+    indexes: { ofOwner: interPartitionIndex({ table: 'boughtbyowner', partition: '{owner}', row: '{id}' }) },
+    access: { read: ['hr'], write: ['hr'] },
+  }),
+);
+const world = await openWorld(import.meta.url, [things, bought]);
 const { engine, storage } = world;
 
 const thing = (id: string, more: Values = {}): Values => ({ id, owner: 'ann', code: `c${id}`, ...more });
@@ -120,4 +132,19 @@ test('an entity that is changed or deleted before its entry is written leaves no
   await world.settle();
   for (const index of INDEXES) await build(index, { patience: 0 });
   expect((await findingsNow()).filter((finding) => !finding.startsWith('conflict'))).toEqual([]);
+});
+
+test('a row of another program that cannot be read is reported, and leaves nothing to build', async () => {
+  const table = TableClient.fromConnectionString(testStorage(import.meta.url), 'Bought', {
+    allowInsecureConnection: true,
+  });
+  await table.createEntity({ partitionKey: 'd1', rowKey: 'thing', Owner: 7 });
+  await table.createEntity({ partitionKey: 'd2', rowKey: 'thing', Owner: 'ann' });
+  const options = { top: 100, repair: true, only: 'ofOwner', patience: 0 };
+  const { findings, left } = await operationsCheck.verifyPage(engine, bought, options);
+  expect(findings.map(({ kind, repaired }) => [kind, repaired]).toSorted()).toEqual([
+    ['invalid', false],
+    ['missing', true],
+  ]);
+  expect(left).toBe(0);
 });
