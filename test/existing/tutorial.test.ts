@@ -60,7 +60,7 @@ beforeAll(async () => {
   own = await startCommand(join(appFolder('shop'), '.rowkey'), ['--app', appFolder('shop')], { deployed: true });
   const found = await localConnections(join(appFolder('shop'), '.rowkey'));
   connection = found?.strings[0] ?? '';
-  await load('ShopData', /"PartitionKey":"C-0000\d\d"/);
+  await load('ShopData', /"PartitionKey":"C-0000[0-4]\d"/);
   await load('RequestLog', /./);
   await load('Identity', /"PartitionKey":"user_0000[01]\d"/);
 });
@@ -174,7 +174,7 @@ test(
     await target.provision();
     const common = { name: 'new', env: { COPY_FROM: connection, AzureWebJobsStorage: testStorage(import.meta.url) } };
     const isOld = /"RowKey":"order-/;
-    const count = before.filter((row) => isOld.test(row)).length;
+    const count = before.filter((row) => isOld.test(row)).length.toLocaleString('en-US');
     const [dryRun = '', first = '', next = ''] = copy;
     expect((await run(dryRun, common)).said).toContain(`orders: ${count} rows, ${count} to write`);
     expect((await run(first, common)).said).toContain(`orders: ${count} rows, ${count} created`);
