@@ -42,7 +42,7 @@ async function verify(entity: string, options: VerifyOptions): Promise<void> {
   console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
   if (foreign > 0)
     console.log(
-      `${foreign} of them are rows of another program, which are left as they are. Move them to a table of their own; or, unless clients write ${entity} with grants, declare sharedTable: true of ${entity}.`,
+      `${foreign} of them are rows of another program, which are left as they are. Unless ${entity} has the option existing, move them to a table of their own; or, if no clients write ${entity} with grants, declare sharedTable: true of ${entity}.`,
     );
   if (found > repaired) process.exitCode = 1;
 }
