@@ -1,6 +1,6 @@
 import type { Values } from '../../lib/base/values.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
-import { addressOf, indexEntriesOf, remoteIndexOf } from '../../lib/define/places/index-entries.ts';
+import { addressOf, indexEntriesOf, isContested, remoteIndexOf } from '../../lib/define/places/index-entries.ts';
 import { MAX_TRANSACTION_ACTIONS } from '../../lib/storage/rows.ts';
 import { costOfEntity } from '../capacity/entity-cost.ts';
 import { expectValues, type Kind, reject, type SourceReport } from './read-source.ts';
@@ -18,8 +18,6 @@ export interface CopyPlan {
 
 /** The rows that a bulk load groups. */
 const WINDOW = 5_000;
-/** A list or a total is read and written. */
-const SHARE_CALLS = 2;
 
 /** Reads the pages, and adds the rows that the app rejects to the report. `isLoad` tells how the rows of a kind would be written. */
 export async function planCopy(
@@ -73,19 +71,26 @@ function isValid(kind: Kind, values: Values, { kinds }: SourceReport): boolean {
   }
 }
 
-/** The transactions of a bulk load of these rows: those of their partitions, and of the partitions of their entries. */
+/**
+ * The transactions of a bulk load of these rows: those of their partitions, and of the partitions of their entries. A unique value is claimed, and then
+ * confirmed; a list or a total is read, and then written for many rows.
+ */
 function loadCalls(entity: Entity, rows: readonly Values[]): number {
-  const partitions = new Map<string, number>();
-  let shares = 0;
+  const counts = new Map<string, number>();
+  const add = (...key: readonly unknown[]) => {
+    const text = JSON.stringify(key);
+    counts.set(text, (counts.get(text) ?? 0) + 1);
+  };
   for (const values of rows) {
-    const entries = indexEntriesOf(entity, values);
-    const isShare = (entry: (typeof entries)[number]) => remoteIndexOf(entity, entry)?.merge !== undefined;
-    shares += entries.filter(isShare).length;
-    for (const { table, partition } of [addressOf(entity, values), ...entries.filter((entry) => !isShare(entry))]) {
-      const key = JSON.stringify([table, partition]);
-      partitions.set(key, (partitions.get(key) ?? 0) + 1);
+    const { table, partition } = addressOf(entity, values);
+    add('row', table, partition);
+    for (const entry of indexEntriesOf(entity, values)) {
+      const { merge } = remoteIndexOf(entity, entry) ?? {};
+      const shared = merge && (merge.sumOf?.(entry) ?? entry);
+      const at = shared ? [shared.table, shared.partition, shared.row] : [entry.table, entry.partition];
+      add('entry', ...at);
+      if (shared || isContested(entity, entry)) add('before', ...at);
     }
   }
-  const batches = [...partitions.values()].map((count) => Math.ceil(count / MAX_TRANSACTION_ACTIONS));
-  return batches.reduce((sum, count) => sum + count, 0) + SHARE_CALLS * shares;
+  return [...counts.values()].reduce((sum, count) => sum + Math.ceil(count / MAX_TRANSACTION_ACTIONS), 0);
 }

@@ -253,6 +253,16 @@ test('a dry run writes nothing and says what a run would do', async () => {
   );
 });
 
+test('the transactions that a dry run says are those of the run', async () => {
+  const rows = keyed(all, CUSTOMER).slice(0, 200);
+  const copy = await openShop(rows);
+  const numberIn = (text = '') => Number(/([\d,]+) storage transactions/.exec(text)?.[1]?.replaceAll(',', ''));
+  const planned = numberIn((await copy.run('--dry-run')).lines.at(-1));
+  const spent = numberIn((await copy.run()).cost);
+  expect(planned / spent).toBeGreaterThan(0.8);
+  expect(planned / spent).toBeLessThan(1.25);
+});
+
 test('a mapping changes values and leaves rows out, and one back is needed to copy back', async () => {
   const rows = SOME.filter((row) => !row.includes('"NaN"'));
   const maps: Record<string, (values: Values) => Values | undefined> = {
