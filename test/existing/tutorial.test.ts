@@ -113,97 +113,89 @@ test('the page has 900 words at most, and its steps are these', { tags }, () => 
   expect(steps.map((lines) => lines.length)).toEqual([1, 1, 4, 3, 1, 3, 3, 1]);
 });
 
-test(
-  'from the tables of another program to an app with tables of its own, and back',
-  { tags },
-  async () => {
-    // 1. The proposal is a model, and says what the page shows.
-    const [proposing = ''] = inspect;
-    const env = { INSPECT_CONNECTION: connection };
-    expect((await run(proposing.replace(/^\S+ /, ''), { env })).code).toBe(0);
-    const proposal = await readFile(join(appFolder('shop'), 'proposed.ts'), 'utf8');
-    for (const line of blocksOf('text').join('').trim().split('\n')) expect(proposal).toContain(line);
+test('from the tables of another program to an app with tables of its own, and back', { tags }, async () => {
+  // 1. The proposal is a model, and says what the page shows.
+  const [proposing = ''] = inspect;
+  const env = { INSPECT_CONNECTION: connection };
+  expect((await run(proposing.replace(/^\S+ /, ''), { env })).code).toBe(0);
+  const proposal = await readFile(join(appFolder('shop'), 'proposed.ts'), 'utf8');
+  for (const line of blocksOf('text').join('').trim().split('\n')) expect(proposal).toContain(line);
 
-    // 2. and 3. Nothing is written, and all is read.
-    const before = await readRows(clients.ShopData);
-    expect((await run(check[0] ?? '')).said).toContain('Nothing is wrong: 4 entities');
-    const [customer, ofCustomer, lastRequests, user] = await ask(read);
-    expect(customer).toMatchObject({ customerId: 17, tier: expect.any(String), loyaltyPoints: expect.any(String) });
-    expect(ofCustomer.items.length).toBeGreaterThan(0);
-    const times = lastRequests.items.map(({ loggedOn }: { loggedOn: string }) => loggedOn);
-    expect(times).toEqual(times.toSorted().toReversed());
-    expect(times).toHaveLength(5);
-    expect(user).toMatchObject({ userId: '000017', userName: expect.any(String) });
-    expect(await readRows(clients.ShopData)).toEqual(before);
+  // 2. and 3. Nothing is written, and all is read.
+  const before = await readRows(clients.ShopData);
+  expect((await run(check[0] ?? '')).said).toContain('Nothing is wrong: 4 entities');
+  const [customer, ofCustomer, lastRequests, user] = await ask(read);
+  expect(customer).toMatchObject({ customerId: 17, tier: expect.any(String), loyaltyPoints: expect.any(String) });
+  expect(ofCustomer.items.length).toBeGreaterThan(0);
+  const times = lastRequests.items.map(({ loggedOn }: { loggedOn: string }) => loggedOn);
+  expect(times).toEqual(times.toSorted().toReversed());
+  expect(times).toHaveLength(5);
+  expect(user).toMatchObject({ userId: '000017', userName: expect.any(String) });
+  expect(await readRows(clients.ShopData)).toEqual(before);
 
-    // 4. The index, built beside the other program.
-    await save('shop', 'model.ts', followed);
-    const [reindex = '', verify = '', byNumber = ''] = index;
-    const built = await vi.waitFor(
-      async () => {
-        const { code, said } = await run(reindex);
-        expect(code, said).toBe(0);
-        return said;
-      },
-      { timeout: PATIENCE_MS, interval: 1_000 },
-    );
-    expect(built).toMatch(/rows checked: \d+ of \d+ missing rows added to the index byNumber/);
-    expect((await run(verify)).said).toContain('0 do not agree');
-    const [found] = await ask([byNumber]);
-    expect(found).toMatchObject({ customerId: 1, orderNo: 4284 });
-    await clients.ShopData.updateEntity(
-      { partitionKey: 'C-000001', rowKey: 'order-00004284', Status: 'Paid' },
-      'Merge',
-    );
-    await clients.ShopData.deleteEntity('C-000017', 'customer');
+  // 4. The index, built beside the other program.
+  await save('shop', 'model.ts', followed);
+  const [reindex = '', verify = '', byNumber = ''] = index;
+  const built = await vi.waitFor(
+    async () => {
+      const { code, said } = await run(reindex);
+      expect(code, said).toBe(0);
+      return said;
+    },
+    { timeout: PATIENCE_MS, interval: 1_000 },
+  );
+  expect(built).toMatch(/rows checked: \d+ of \d+ missing rows added to the index byNumber/);
+  expect((await run(verify)).said).toContain('0 do not agree');
+  const [found] = await ask([byNumber]);
+  expect(found).toMatchObject({ customerId: 1, orderNo: 4284 });
+  await clients.ShopData.updateEntity({ partitionKey: 'C-000001', rowKey: 'order-00004284', Status: 'Paid' }, 'Merge');
+  await clients.ShopData.deleteEntity('C-000017', 'customer');
 
-    // 5. A write keeps what is not declared.
-    await save('shop', 'model.ts', written);
-    const [patched] = await vi.waitFor(() => ask(write), { timeout: PATIENCE_MS, interval: 1_000 });
-    expect(patched).toMatchObject({ note: 'By phone', status: 'Paid' });
-    const isOrder = (row: string) => row.includes('"RowKey":"order-00004284"');
-    const order = (await readRows(clients.ShopData)).find(isOrder) ?? '';
-    expect(order).toContain('"TotalCents@odata.type":"Edm.Int64"');
-    expect(order).toContain('"Note":"By phone"');
+  // 5. A write keeps what is not declared.
+  await save('shop', 'model.ts', written);
+  const [patched] = await vi.waitFor(() => ask(write), { timeout: PATIENCE_MS, interval: 1_000 });
+  expect(patched).toMatchObject({ note: 'By phone', status: 'Paid' });
+  const isOrder = (row: string) => row.includes('"RowKey":"order-00004284"');
+  const order = (await readRows(clients.ShopData)).find(isOrder) ?? '';
+  expect(order).toContain('"TotalCents@odata.type":"Edm.Int64"');
+  expect(order).toContain('"Note":"By phone"');
 
-    // 6. The copy, with changes between its runs.
-    await save('new', 'model.ts', orders);
-    await save('new', 'source.ts', written);
-    const { model } = await import(pathToFileURL(join(appFolder('new'), 'model.ts')).href);
-    const target = openApp(import.meta.url, model);
-    await target.provision();
-    const common = { name: 'new', env: { COPY_FROM: connection, AzureWebJobsStorage: testStorage(import.meta.url) } };
-    const isOld = /"RowKey":"order-/;
-    const count = before.filter((row) => isOld.test(row)).length.toLocaleString('en-US');
-    const [dryRun = '', first = '', next = ''] = copy;
-    expect((await run(dryRun, common)).said).toContain(`orders: ${count} rows, ${count} to write`);
-    expect((await run(first, common)).said).toContain(`orders: ${count} rows, ${count} created`);
-    await clients.ShopData.updateEntity(
-      { partitionKey: 'C-000001', rowKey: 'order-00004284', Status: 'Shipped' },
-      'Merge',
-    );
-    expect((await run(next, common)).said).toContain('1 changed');
+  // 6. The copy, with changes between its runs.
+  await save('new', 'model.ts', orders);
+  await save('new', 'source.ts', written);
+  const { model } = await import(pathToFileURL(join(appFolder('new'), 'model.ts')).href);
+  const target = openApp(import.meta.url, model);
+  await target.provision();
+  const common = { name: 'new', env: { COPY_FROM: connection, AzureWebJobsStorage: testStorage(import.meta.url) } };
+  const isOld = /"RowKey":"order-/;
+  const count = before.filter((row) => isOld.test(row)).length.toLocaleString('en-US');
+  const [dryRun = '', first = '', next = ''] = copy;
+  expect((await run(dryRun, common)).said).toContain(`orders: ${count} rows, ${count} to write`);
+  expect((await run(first, common)).said).toContain(`orders: ${count} rows, ${count} created`);
+  await clients.ShopData.updateEntity(
+    { partitionKey: 'C-000001', rowKey: 'order-00004284', Status: 'Shipped' },
+    'Merge',
+  );
+  expect((await run(next, common)).said).toContain('1 changed');
 
-    // 7. The last changes, and no difference.
-    const gone = before.find((row) => isOld.test(row) && !isOrder(row)) ?? '';
-    const { PartitionKey, RowKey } = JSON.parse(gone);
-    await clients.ShopData.deleteEntity(PartitionKey, RowKey);
-    const ended = [];
-    for (const line of switchOver) ended.push(await run(line, common));
-    expect(ended[0]?.code).toBe(0);
-    expect(ended[1]?.said).toContain('1 extra entities deleted.');
-    expect(ended[2]?.said).toContain('0 differences.');
+  // 7. The last changes, and no difference.
+  const gone = before.find((row) => isOld.test(row) && !isOrder(row)) ?? '';
+  const { PartitionKey, RowKey } = JSON.parse(gone);
+  await clients.ShopData.deleteEntity(PartitionKey, RowKey);
+  const ended = [];
+  for (const line of switchOver) ended.push(await run(line, common));
+  expect(ended[0]?.code).toBe(0);
+  expect(ended[1]?.said).toContain('1 extra entities deleted.');
+  expect(ended[2]?.said).toContain('0 differences.');
 
-    // 8. The old program gets what the new app has written.
-    const store = target.store as unknown as { orders: { update(key: object, values: object): Promise<unknown> } };
-    await store.orders.update({ customerId: 1, orderNo: 4284 }, { note: 'By post' });
-    const returned = await run(back[0] ?? '', common);
-    expect(returned.code, returned.said).toBe(0);
-    const after = (await readRows(clients.ShopData)).find(isOrder) ?? '';
-    const withoutOwn = (row: string) =>
-      Object.entries(JSON.parse(row)).filter(([name]) => !/^Rowkey|^(Note|Status)$/.test(name));
-    expect(withoutOwn(after)).toEqual(withoutOwn(order));
-    expect(JSON.parse(after)).toMatchObject({ Note: 'By post', Status: 'Shipped' });
-  },
-  900_000,
-);
+  // 8. The old program gets what the new app has written.
+  const store = target.store as unknown as { orders: { update(key: object, values: object): Promise<unknown> } };
+  await store.orders.update({ customerId: 1, orderNo: 4284 }, { note: 'By post' });
+  const returned = await run(back[0] ?? '', common);
+  expect(returned.code, returned.said).toBe(0);
+  const after = (await readRows(clients.ShopData)).find(isOrder) ?? '';
+  const withoutOwn = (row: string) =>
+    Object.entries(JSON.parse(row)).filter(([name]) => !/^Rowkey|^(Note|Status)$/.test(name));
+  expect(withoutOwn(after)).toEqual(withoutOwn(order));
+  expect(JSON.parse(after)).toMatchObject({ Note: 'By post', Status: 'Shipped' });
+});
