@@ -15,7 +15,15 @@ export const APP_PAGES: ReadonlySet<string> = new Set(
       'other-languages',
       'read-and-write',
     ],
-    ...['testing', 'troubleshooting', 'tutorial-existing-tables', 'typed-client', 'use-as-a-package', 'users', 'workflows'],
+    ...[
+      'testing',
+      'troubleshooting',
+      'tutorial-existing-tables',
+      'typed-client',
+      'use-as-a-package',
+      'users',
+      'workflows',
+    ],
     ...['approvals', 'bookings', 'counters', 'direct-reads', 'imports', 'invitations', 'membership'].map(
       (page) => `recipes/${page}`,
     ),
