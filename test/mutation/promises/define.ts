@@ -192,12 +192,7 @@ export const DEFINE: readonly Cut[] = [
     without: 'A derived field is not computed',
     recommendations: ['m-computed'],
     file: 'lib/define/codec/validation.ts',
-    edits: [
-      [
-        '  return { ...kept, ...Object.fromEntries(derived.filter(([, value]) => value !== undefined)) };',
-        '  return kept;',
-      ],
-    ],
+    edits: [['  return { ...kept, ...withCanonicalTexts(entity, present) };', '  return kept;']],
     test: ['test/protocol/index-table-shapes.test.ts', 'cannot be set, follows each change, and updates the index'],
     finds: "expected undefined to be 'Follow'",
   },
