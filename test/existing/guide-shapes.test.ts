@@ -9,7 +9,7 @@ import { PATIENCE_MS } from '../patience.ts';
 import { testStorage } from '../storage.ts';
 import { openWorld } from '../world.ts';
 import { log } from './models.ts';
-import { existingRows, loadRows, openTable, readRows } from './tables.ts';
+import { asOfService, existingRows, loadRows, openTable, readRows } from './tables.ts';
 
 /** Shapes of Microsoft's table design guide, as .NET wrote them. */
 
@@ -51,7 +51,7 @@ test('the log tail pattern: keys of reverse ticks are instants, the last one fir
   const app = openApp(import.meta.url, log);
   await app.provision();
   const times = (await Array.fromAsync(app.store.requests.range({ day: '20240301' }))).map(({ loggedOn }) => loggedOn);
-  expect(times).toEqual(requestRows.map((row) => JSON.parse(row).LoggedOn));
+  expect(times).toEqual(requestRows.map((row) => asOfService(JSON.parse(row).LoggedOn)));
   expect(times).toEqual(times.toSorted().toReversed());
 });
 

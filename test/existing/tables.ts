@@ -92,3 +92,9 @@ function toEntity(row: string) {
     });
   return { partitionKey: String(PartitionKey), rowKey: String(RowKey), ...Object.fromEntries(properties) };
 }
+
+/** A DateTime as the service returns it, and as Rowkey reads it: .NET writes seven digits of a second, and the emulator keeps them. */
+export const asOfService = (instant: unknown): string =>
+  String(instant)
+    .replace(/(\.\d*?)0+Z$/, '$1Z')
+    .replace('.Z', 'Z');

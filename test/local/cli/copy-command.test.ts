@@ -8,7 +8,7 @@ import { createCopyCommand } from '../../../local/cli/copy-command.ts';
 import type { OpenCopy } from '../../../local/cli/open-copy.ts';
 import { DOLLARS } from '../../../local/copy/plan-copy.ts';
 import { shop } from '../../existing/models.ts';
-import { existingRows, loadRows, readRows } from '../../existing/tables.ts';
+import { asOfService, existingRows, loadRows, readRows } from '../../existing/tables.ts';
 import { IS_EVERY_CALL } from '../../fault-driver.ts';
 import type { Entity } from '../../kit/define.ts';
 import { engineCore, engineRead, engineWrite } from '../../kit/engine.ts';
@@ -96,13 +96,7 @@ type Sent = Readonly<Record<string, unknown>>;
 function propertiesOf(name: string): (row: string) => Sent {
   const { properties = {} } = (shop.list as readonly Entity[]).find((entity) => entity.name === name)?.existing ?? {};
   const names = Object.entries(properties).map(([field, given]) => [field, Object(given).name ?? given] as const);
-  // .NET writes seven digits of a second. The service returns those that count.
-  const toText = (value: unknown, type: unknown) =>
-    type === 'Edm.DateTime'
-      ? String(value)
-          .replace(/(\.\d*?)0+Z$/, '$1Z')
-          .replace('.Z', 'Z')
-      : value;
+  const toText = (value: unknown, type: unknown) => (type === 'Edm.DateTime' ? asOfService(value) : value);
   return (row) => {
     const exact = exactly(row);
     return Object.fromEntries(

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTestStore } from '../../../lib/testing/index.ts';
 import type { ProposedKind } from '../../../local/inspect/propose-kind.ts';
+import { asOfService } from '../../existing/tables.ts';
 import { defineKeys } from '../../kit/define.ts';
 import { type Row, storageAccounts, storageRows } from '../../kit/storage.ts';
 import { describe, evaluate, propose } from './samples.ts';
@@ -26,10 +27,9 @@ async function openOn(rows: readonly StoredRow[], text: string): Promise<Store> 
   return store as unknown as Store;
 }
 
-/** A DateTime as the service returns it: .NET writes seven digits of a second, and the emulator keeps them. */
 const plain = (stored: unknown) => {
   const { type, value = stored } = Object(stored);
-  return type === 'DateTime' ? value.replace(/(\.\d*?)0+Z$/, '$1Z').replace('.Z', 'Z') : value;
+  return type === 'DateTime' ? asOfService(value) : value;
 };
 
 /** The entity that a row is, by the proposal. */
