@@ -49,7 +49,7 @@ async function show(): Promise<void> {
     const key = { libraryId, toolId };
     const borrower = borrowers.get(toolId);
     const item = document.createElement('li');
-    if (photo) item.append(Object.assign(new Image(), { alt: name, src: await photoOf(key, photo.sha256 ?? toolId) }));
+    if (photo) item.append(Object.assign(new Image(), { alt: name, src: await photoOf(key, photo.blob) }));
     const text = borrower ? `${name}, lent to ${names.get(borrower)}` : name;
     item.append(Object.assign(document.createElement('span'), { textContent: text }));
     const button = document.createElement('button');
