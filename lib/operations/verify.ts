@@ -182,7 +182,7 @@ async function checkUnits(
     found.push(...suspected.filter(isAdded).flatMap(({ suspicions }) => suspicions.map((one) => toFinding(one, true))));
     suspected = suspected.filter((one) => !isAdded(one));
   }
-  // What a build repairs is safe at once: a message that is behind finds it done.
+  // A build repairs at once: a message that comes later finds nothing left to do.
   const isSure = only !== undefined && suspected.every(({ suspicions }) => suspicions.every((one) => one.repair));
   if (suspected.length > 0 && !isSure) await sleep(patience);
   let suspicious = suspected.map(({ unit }) => unit);

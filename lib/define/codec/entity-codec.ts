@@ -8,6 +8,7 @@ import type { Snapshot, SystemProperties } from '../declaration/change.ts';
 import type { ColumnType } from '../declaration/declaration.ts';
 import type { ColumnForm, Entity } from '../declaration/entity.ts';
 import { fieldSchemas } from '../schema/field-schema.ts';
+import { storedTextType } from './existing-rows.ts';
 
 /** https://learn.microsoft.com/rest/api/storageservices/understanding-the-table-service-data-model */
 export const MAX_STRING_LENGTH = 32_768;
@@ -251,8 +252,8 @@ function toProperty(entity: Entity, field: string, value: unknown, type: ColumnT
 }
 
 /** True for a field whose base64 is stored as bytes. */
-function isBinary({ existing }: Entity, field: string): boolean {
-  return Object(existing?.properties?.[field]).type === 'Binary';
+function isBinary(entity: Entity, field: string): boolean {
+  return storedTextType(entity, field) === 'Binary';
 }
 
 export function tooLong(field: string, length: number): RowkeyError {

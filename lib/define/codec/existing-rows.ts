@@ -94,10 +94,10 @@ export function storedFields(entity: Entity): readonly Pick<Column, 'field' | 'n
   return [...kindOf(entity).byField.values()];
 }
 
-/** True if the texts of a field are whole numbers of 64 bits in a table of another program. */
-export function isInt64Text(entity: Entity, field: string): boolean {
+/** The type of a text of a field in a table of another program. */
+export function storedTextType(entity: Entity, field: string): StoredType | undefined {
   const { column, type } = (entity.existing && kindOf(entity).byField.get(field)) ?? {};
-  return type === 'Int64' && column === 'String';
+  return column === 'String' ? type : undefined;
 }
 
 function shapeOf(kinds: readonly Kind[]): TableShape {

@@ -9,7 +9,7 @@ import type { Entity } from '../declaration/entity.ts';
 import { fieldSchemas, isInstant } from '../schema/field-schema.ts';
 import { compareInstants, offsetOfForms, textsAround } from '../schema/instants.ts';
 import { columnFormOf, fieldsToProperties } from './entity-codec.ts';
-import { isInt64, isInt64Text } from './existing-rows.ts';
+import { isInt64, storedTextType } from './existing-rows.ts';
 import { groupsToRead, withoutApart } from './further-rows.ts';
 import { validateRequired } from './validation.ts';
 
@@ -227,6 +227,10 @@ function isInOrder<Value extends Scalar | bigint>(operator: Operator, value: Val
   if (operator === 'gt') return value > bound;
   if (operator === 'ge') return value >= bound;
   return operator === 'lt' ? value < bound : value <= bound;
+}
+
+function isInt64Text(entity: Entity, field: string): boolean {
+  return storedTextType(entity, field) === 'Int64';
 }
 
 /** The only text of a field in the rows that match, if each alternative names it. */
