@@ -1,3 +1,4 @@
+import { afterEach, beforeEach, vi } from 'vitest';
 import { z } from 'zod';
 import {
   defineEntity,
@@ -64,6 +65,14 @@ export const model = defineModel({
 });
 
 /** An app with a backup, on two accounts in memory. */
+/** With clocks that only `passTime` and requests move, so that each request takes as long on any machine: the time of a delete is known only to about that. */
+export function useStillClocks(): void {
+  beforeEach(() => void vi.useFakeTimers({ toFake: ['Date', 'performance'] }));
+  afterEach(() => void vi.useRealTimers());
+}
+export const passTime = () => void vi.advanceTimersByTime(2_000);
+const REQUEST_MS = 10;
+
 export async function openBackedUp() {
   const memory = createMemoryStorage();
   const backupMemory = createMemoryStorage({ account: 'backup' });
@@ -77,6 +86,10 @@ export async function openBackedUp() {
   const engine = await rowkey.runtime.readyEngine(log);
   const { storage } = engine;
   if (!storage.backup) throw new Error('The app has no backup.');
+  memory.intercept = (_, send) => {
+    if (vi.isFakeTimers()) vi.advanceTimersByTime(REQUEST_MS);
+    return send();
+  };
   const source = { backup: storage.backup, storage, days: 7 };
   return { rowkey, engine, storage, source, store: rowkey.store, memory, backupMemory };
 }

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { openBackedUp as openStill } from '../../../backed-up.ts';
@@ -13,10 +12,14 @@ import {
   laterThanNow,
   model,
   openBackedUp,
+  passTime,
   restoredRows,
   storedRows,
+  useStillClocks,
   writeEmptySnapshot,
 } from './backup-app.ts';
+
+useStillClocks();
 
 const caller = { subject: 'ann', roles: ['clerk'], claims: {} };
 
@@ -67,7 +70,7 @@ describe('the journal of a backup', () => {
         for (const one of steps) {
           await write(app, one);
           cuts.push({ at: laterThanNow(), stored: await storedRows(app) });
-          await sleep(2);
+          passTime();
         }
         for (const { at, stored } of cuts) expect(await restoredRows(app, at)).toEqual(stored);
       }),
@@ -269,9 +272,9 @@ describe('the past', () => {
     const person = { team: 'p', personId: '1', email: 'a@x', town: 'x', story };
     await app.store.people.create(person);
     await app.store.people.create({ ...person, personId: '2', email: 'b@x' });
-    await sleep(5);
+    passTime();
     const at = new Date().toISOString();
-    await sleep(5);
+    passTime();
     await app.store.people.delete({ team: 'p', personId: '1' });
     await app.store.people.update({ team: 'p', personId: '2' }, { town: 'y' });
     const entity = entityNamed('people');

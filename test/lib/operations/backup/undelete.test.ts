@@ -1,11 +1,20 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../../lib/index.ts';
 import { PNG } from '../../../../local/walk/png.ts';
 import type { Internal } from '../../../kit/internal.ts';
 import { operationsBackup, operationsCheck } from '../../../kit/operations.ts';
 import { storageJournal } from '../../../kit/storage.ts';
-import { type BackedUp, entityNamed, openBackedUp, valuesIn, writeEmptySnapshot } from './backup-app.ts';
+import {
+  type BackedUp,
+  entityNamed,
+  openBackedUp,
+  passTime,
+  useStillClocks,
+  valuesIn,
+  writeEmptySnapshot,
+} from './backup-app.ts';
+
+useStillClocks();
 
 const person = { team: 'ops', email: 'a@x', town: 'Bern' };
 const keyOf = (personId: string) => ({ team: 'ops', personId });
@@ -33,7 +42,7 @@ describe('undelete', () => {
     await store.people.create({ ...person, personId: '2', email: 'b@x' });
     await store.people.create({ ...person, personId: '3', email: 'c@x' });
     await store.people.update(keyOf('2'), { town: 'Basel' });
-    await sleep(5);
+    passTime();
     const from = Date.now();
     for (const id of ['1', '2', '3']) await store.people.delete(keyOf(id));
     // Created again, and with the unique value of a deleted one.
@@ -72,7 +81,7 @@ describe('undelete', () => {
     const { store } = app;
     await writeEmptySnapshot(app);
     for (const id of ['1', '2']) await store.people.create({ ...person, personId: id, email: `${id}@x` });
-    await sleep(5);
+    passTime();
     const from = Date.now();
     await store.people.delete(keyOf('1'));
     await store.people.update(keyOf('2'), { town: 'Basel' });
@@ -114,7 +123,7 @@ test('leaves what is of a person whose data was erased since', async () => {
   await writeEmptySnapshot(app);
   const keys = ['ann', 'ben'].map((pad) => ({ pad, noteId: '1' }));
   for (const key of keys) await app.store.notes.create({ ...key, text: 'x' });
-  await sleep(5);
+  passTime();
   const from = Date.now();
   for (const key of keys) await app.store.notes.delete(key);
   const erased = { operation: 'erase', entity: 'users', subject: 'ann', at: new Date().toISOString() } as const;
@@ -144,9 +153,9 @@ test('lists what an entity was, from the state at the beginning to its delete', 
   await writeEmptySnapshot(app);
   const address = { table: 'people', partition: 'ops', row: 'id_1' };
   await app.store.people.create({ ...person, personId: '1', story: 'x'.repeat(70_000) });
-  await sleep(5);
+  passTime();
   const from = storageJournal.padTime(new Date().toISOString());
-  await sleep(5);
+  passTime();
   await app.store.people.update(keyOf('1'), { town: 'Basel', story: 'y'.repeat(70_000) });
   await app.store.people.create({ ...person, personId: '2', email: 'b@x' });
   await app.store.people.delete(keyOf('1'));
@@ -169,9 +178,9 @@ test('the store reads as of an instant, and tells what is no instant', async () 
   const { store } = app;
   await writeEmptySnapshot(app);
   await store.people.create({ ...person, personId: '1' });
-  await sleep(5);
+  passTime();
   const at = new Date().toISOString();
-  await sleep(5);
+  passTime();
   await store.people.delete(keyOf('1'));
   expect((await store.people.get(keyOf('1'), { at }))?.values.town).toBe('Bern');
   const page = await store.people.range({ team: 'ops' }, { at, select: ['town'] }).page();
