@@ -121,7 +121,9 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
       const decoded = decodePath(place.replace(/^\/api\//, ''));
       const url = `http://localhost${encodePath(decodePath(place))}${query === undefined ? '' : `?${query}`}`;
       const sent = body === undefined ? {} : { body: typeof body === 'string' ? { string: body } : { bytes: body } };
-      const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
+      // `fetch` sends the length also of no body, but for methods that usually have none.
+      const hasLength = body !== undefined || ['POST', 'PUT'].includes(method);
+      const length = hasLength ? { 'content-length': String(Buffer.byteLength(body ?? '')) } : {};
       const init = { method, url, params: { path: decoded }, headers: { ...headers, ...length }, ...sent };
       const invoked = invoke(registered.http, new HttpRequest(init as HttpRequestInit));
       const response = (await untilDeath(invoked.result)) as HttpResponseInit;
