@@ -18,7 +18,7 @@ import {
 const inGroup = memberOf((): DeclaredEntity => members, 'groupId');
 const asAdmin = memberOf((): DeclaredEntity => members, 'groupId', { role: 'admin' });
 
-const members = defineEntity('members', {
+export const members = defineEntity('members', {
   schema: z.object({ groupId: z.string(), userId: z.string(), role: z.enum(['admin', 'member']) }),
   table: 'groups',
   key: { partition: '{groupId}', row: 'member_{userId}' },
@@ -31,7 +31,7 @@ const members = defineEntity('members', {
   },
 });
 
-const expenses = defineEntity('expenses', {
+export const expenses = defineEntity('expenses', {
   schema: z.object({
     groupId: z.string(),
     expenseId: z.string(),

@@ -26,6 +26,8 @@ export interface Outcome {
   readonly until?: string;
   /** Of a list. */
   readonly items?: readonly Values[];
+  /** Where the next page begins. */
+  readonly next?: string | undefined;
   /** The version that was read or written. */
   readonly etag?: string | undefined;
   /** The version that a change requires. */
@@ -45,6 +47,10 @@ export interface Caller {
   grant(entity: Entity): Promise<Outcome>;
   /** All entities of a partition, by pages. */
   list(entity: Entity, partition: Values): Promise<Outcome>;
+  /** A page of one entity of a partition. */
+  page(entity: Entity, partition: Values, after?: string): Promise<Outcome>;
+  /** Creates entities of one partition in one transaction. */
+  transact(actions: readonly Readonly<Record<string, { readonly create: Values }>>[]): Promise<Outcome>;
 }
 
 /** Errors after which a write may have been executed. */
@@ -92,6 +98,16 @@ export function createCaller(token: string, fetch: typeof globalThis.fetch): Cal
     write: (entity, step) => outcomeOf(() => perform(client, entity, step)),
     list: (entity, partition) =>
       outcomeOf(async () => ({ items: await Array.fromAsync(client[entity.name].range(partition, { top: PAGE })) })),
+    page: (entity, partition, after) =>
+      outcomeOf(async () => {
+        const { items, next } = await client[entity.name].range(partition).page({ top: 1, after });
+        return { items, next };
+      }),
+    transact: (actions) =>
+      outcomeOf(async () => {
+        await client.transact(actions);
+        return undefined;
+      }),
     read: (entity, key) =>
       outcomeOf(async () => versionOf(await client[entity.name].get(key, { include: Object.keys(entity.split) }))),
   };

@@ -45,6 +45,19 @@ export type Event =
       readonly key: Values;
       readonly after?: AfterTrap;
     }
+  /** A client creates entities of one partition in one transaction. */
+  | {
+      readonly do: 'transact';
+      readonly client: number;
+      readonly actions: readonly Readonly<Record<string, { readonly create: Values }>>[];
+    }
+  /** The second client asks for the second page of a list of the first one. */
+  | {
+      readonly do: 'continue';
+      readonly clients: readonly [number, number];
+      readonly of: string;
+      readonly key: Values;
+    }
   | { readonly do: 'kill'; readonly process: number }
   | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
   | { readonly do: 'away'; readonly account: number; readonly forMs: number }

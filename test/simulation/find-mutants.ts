@@ -5,7 +5,7 @@ import { text } from 'node:stream/consumers';
 import { Command } from 'commander';
 import { run } from '../../local/cli/command.ts';
 import { removeRule } from '../model/rules.ts';
-import { STAGE } from './models.ts';
+import { LIMITED, STAGE } from './models.ts';
 import { MUTANTS, type Mutant } from './mutants.ts';
 
 /**
@@ -66,6 +66,7 @@ async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: 
     '--until-failure',
     '--shrink-minutes',
     '0',
+    ...(mutant.needsRules ? ['--model', LIMITED.model] : []),
     ...(mutant.needsBackup ? ['--cuts', 'Infinity', '--model', STAGE, '--writes', '20'] : []),
   ];
   const child = spawn(process.execPath, [...WORLD, 'test/simulation/simulate.ts', ...words], {

@@ -18,6 +18,10 @@ export function formatEvent({ nth, at, event }: Planned): string {
       return `${time} client ${event.client}: grant of ${event.of}${formatStops(event)}`;
     case 'list':
       return `${time} client ${event.client}: ${event.of} list ${JSON.stringify(event.key)}`;
+    case 'transact':
+      return `${time} client ${event.client}: transaction ${JSON.stringify(event.actions)}`;
+    case 'continue':
+      return `${time} client ${event.clients[1]}: ${event.of} list ${JSON.stringify(event.key)}, from the second page of client ${event.clients[0]}`;
     case 'kill':
       return `${time} process ${event.process} is killed`;
     case 'pause':

@@ -15,6 +15,9 @@ interface Call {
   readonly outcome: Outcome;
 }
 
+type Allows = (entity: Entity, change: 'update' | 'delete', values: Values) => boolean;
+const ALL: Allows = () => true;
+
 /** Fields that callers decide; `any` after a move, whose values another entity had. */
 type State = Values | 'none' | 'any';
 type Change = 'create' | 'put' | 'update' | 'delete';
@@ -28,7 +31,8 @@ interface Entry {
 
 export interface History {
   readonly steps: readonly (Step & { readonly outcome: string })[];
-  addWrite(entity: Entity, step: Step, call: Call): void;
+  /** `allows` is false for values of an entity that the caller may not change. */
+  addWrite(entity: Entity, step: Step, call: Call, allows?: Allows): void;
   addRead(entity: Entity, key: Values, call: Call): void;
   /** What a list has is read, and so is, unless `isPart`, what it lacks. */
   addList(entity: Entity, partition: Values, call: Call & { readonly isPart: boolean }): void;
@@ -59,9 +63,14 @@ export function createHistory(): History {
     return id;
   }
 
-  function addChange(entity: Entity, change: Change, values: Values, call: Call & { readonly code: string }): void {
+  function addChange(
+    entity: Entity,
+    change: Change,
+    values: Values,
+    call: Call & { readonly code: string; readonly allows: Allows },
+  ): void {
     const id = note(entity, change === 'create' ? addComputed(entity, values) : values);
-    const { nth, begun, ended, code, outcome } = call;
+    const { nth, begun, ended, code, outcome, allows } = call;
     // A client takes an entity that is as a repeated request wanted for a success.
     const required = outcome.sent > 1 ? undefined : versions.get(idOfVersion(id, outcome.ifMatch));
     const condition = required === undefined ? '' : ` if it is ${nameState(required)}`;
@@ -71,10 +80,18 @@ export function createHistory(): History {
     const projected = project(entity, values);
     // A delete that the SDK repeats cannot tell whether it was its first request that deleted the row.
     const isRepeat = (state: State) => change === 'delete' && code === 'ok' && state === 'none';
-    const apply = (state: State) =>
-      required === undefined || state === 'any' || nameState(state) === nameState(required) || isRepeat(state)
-        ? effectOf(change, { values, projected }, state)
-        : undefined;
+    // A change that changes nothing is a repetition.
+    const isAllowed = (before: State, after: State) =>
+      typeof before === 'string' ||
+      change === 'create' ||
+      nameState(before) === nameState(after) ||
+      allows(entity, change === 'delete' ? change : 'update', before);
+    const apply = (state: State) => {
+      const isMet =
+        required === undefined || state === 'any' || nameState(state) === nameState(required) || isRepeat(state);
+      const effect = isMet ? effectOf(change, { values, projected }, state) : undefined;
+      return effect && isAllowed(state, effect.state) ? effect : undefined;
+    };
     noteVersion(entity, id, outcome);
     if (code === 'ok') operations.push({ nth, begun, ended, isOptional: false, apply, text });
     else if (code !== 'unknown')
@@ -94,12 +111,24 @@ export function createHistory(): History {
   }
 
   /** What may delete an entity, or write it with values that are not known. */
-  function addWild(call: Call, becomes: 'none' | 'any', concerns: Entry['concerns'], what: string): void {
-    const { nth, begun, outcome } = call;
+  function addWild(
+    call: Call & { readonly allows: Allows },
+    becomes: 'none' | 'any',
+    concerns: Entry['concerns'],
+    what: string,
+  ): void {
+    const { nth, begun, outcome, allows } = call;
     const ended = outcome.code === 'unknown' || outcome.sent > 1 ? Number.POSITIVE_INFINITY : call.ended;
     const text = `${nth}. ${what}: ${outcome.code} (perhaps)`;
-    const one = { nth, begun, ended, isOptional: true, apply: () => ({ state: becomes }), text } as const;
-    entries.push({ concerns, operations: () => [one, one] });
+    entries.push({
+      concerns,
+      operations(entity) {
+        const isAllowed = (state: State) => typeof state === 'string' || allows(entity, 'delete', state);
+        const apply = (state: State) => (isAllowed(state) ? { state: becomes } : undefined);
+        const one = { nth, begun, ended, isOptional: true, apply, text } as const;
+        return [one, one];
+      },
+    });
   }
 
   function readOperation(
@@ -123,7 +152,8 @@ export function createHistory(): History {
 
   return {
     steps,
-    addWrite(entity, step, call) {
+    addWrite(entity, step, given, allows = ALL) {
+      const call = { ...given, allows };
       const { key = {}, values = {}, actions = [] } = step;
       const { code, parts } = call.outcome;
       steps.push({ ...step, outcome: code });

@@ -2,7 +2,7 @@ import type { Model } from '../../lib/index.ts';
 import { model as deployed } from '../../model/model.ts';
 import { model as fixtures } from '../fixtures/model.ts';
 import { model as relations } from '../fixtures/relations.ts';
-import { groupsModel } from '../rules/groups-model.ts';
+import { ruledModel } from './ruled-model.ts';
 import { smallModel } from './small-model.ts';
 
 /** The model whose last client is a user whom rules limit, and has no other role. */
@@ -17,5 +17,5 @@ export const MODELS: Readonly<Record<string, Model>> = {
   fixtures,
   relations,
   [STAGE]: smallModel,
-  groups: groupsModel,
+  [LIMITED.model]: ruledModel,
 };

@@ -6,6 +6,8 @@ export interface Mutant extends Pick<Rule, 'without' | 'file' | 'edits'> {
   readonly unseen?: string;
   /** True if only worlds with a backup can show a difference, in the moments that are restored. */
   readonly needsBackup?: boolean;
+  /** True if only worlds can whose model has rules on rows, and tables of days. */
+  readonly needsRules?: boolean;
 }
 
 /** Rules that the times of the product, unlike those of their tests, make redundant. */
@@ -65,6 +67,38 @@ const BACKUP: readonly Mutant[] = [
     without: 'A mover hands slots over before the clock of the target has passed the last write',
     file: 'lib/operations/slot-mover.ts',
     edits: [['  if (hasBackup(mover)) await passClock(mover, target, goneTag);\n', '']],
+  },
+];
+
+/** What rules on rows and ends of periods demand. */
+const RULED: readonly Mutant[] = [
+  {
+    without: 'An archive is compared with its table by the number of rows alone',
+    file: 'lib/features/high-volume-delete/period-archive.ts',
+    edits: [[' && sum === archive.hash', '']],
+  },
+  {
+    without: 'An archive or a move asks no rules when it runs',
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [
+      ['    if (!Left && !isAllowed(rules, source.values)) refused ??= RULED_OUT;\n', ''],
+      ['        if (!isAllowed(rules, source.values, placed)) throw ruledOut();\n', ''],
+    ],
+  },
+  {
+    without: 'A continuation is valid for any caller',
+    file: 'lib/http/query.ts',
+    edits: [['return JSON.stringify([caller.subject, bound]);', 'return JSON.stringify([bound]);']],
+  },
+  {
+    without: 'Any role may use an action of a transaction if it may use another one',
+    file: 'lib/api/transact.ts',
+    edits: [['actions.map(partOf),', 'actions.slice(0, 1).map(partOf),']],
+  },
+  {
+    without: "A caller's own entity without the field matches rows without it",
+    file: 'lib/access/limit.ts',
+    edits: [['return value === undefined ? [] : [value as Scalar];', 'return [value as Scalar];']],
   },
 ];
 
@@ -129,6 +163,7 @@ export const MUTANTS: readonly Mutant[] = [
       ],
     ],
   },
+  ...RULED.map((mutant) => ({ ...mutant, needsRules: true })),
   ...BACKUP.map((mutant) => ({ ...mutant, needsBackup: true })),
   ...RULES.map((rule) => {
     const unseen = UNSEEN[rule.without];

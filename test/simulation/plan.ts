@@ -9,6 +9,7 @@ import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
 import { ACCOUNT_WORKS } from './operators.ts';
+import { ruledScenesOf } from './ruled-scenes.ts';
 import { LONGEST_PAUSE_MS, scenesOf } from './scenes.ts';
 import { smallModel } from './small-model.ts';
 import { respell } from './spelling.ts';
@@ -88,6 +89,7 @@ const SCENES_ON_STAGE = 60;
 const SCENE_MS = 8_000;
 /** Rounds whose steps have what the entities of scenes need. */
 const MATERIAL_ROUNDS = 24;
+const RULED_SCENES = 12;
 /** A world of drills. */
 const DRILLED = 0.08;
 const DRILLS = 30;
@@ -213,7 +215,9 @@ function planWithout(
   const [modelName, model] = chance.pick(candidates);
   const processes = 1 + chance.below(3);
   const accounts = chance.isTrue(0.4) ? 1 : 2 + chance.below(2);
-  const events = eventsOf(model, { seed, processes, accounts, writes });
+  const some = eventsOf(model, { seed, processes, accounts, writes });
+  const user = modelName === LIMITED.model ? chooseUser(some, createChance(seed, 'user')) : undefined;
+  const events = user === undefined ? some : inOrder([...some, ...besideRules(model, { seed, user, writes })]);
   const grows = events.some(({ event }) => event.do === 'grow');
   return {
     seed,
@@ -224,10 +228,22 @@ function planWithout(
     accountsAtFirst: grows ? accounts - 1 : accounts,
     aheadMs: Array.from({ length: processes }, () => chance.pick(AHEAD_MS)),
     faults: chooseFaults(createChance(seed, 'faults')),
-    user: modelName === LIMITED.model ? chooseUser(events, createChance(seed, 'user')) : undefined,
+    user,
     isInjured: false,
     events,
   };
+}
+
+/** Scenes of the user whom rules limit. */
+function besideRules(
+  model: Model,
+  { seed, user, writes }: { readonly seed: number; readonly user: string; readonly writes: number },
+): { at: number; event: Event }[] {
+  const steps = [...roundsOf(model, { seed, writes: MATERIAL_ROUNDS * WRITES })].flatMap((round) => round.steps);
+  const chance = createChance(seed, 'rules');
+  const scenes = Math.ceil((RULED_SCENES * writes) / WRITES);
+  const times = Array.from({ length: scenes }, () => BEGIN_MS + chance.next() * WITHIN_MS);
+  return ruledScenesOf({ seed, user, steps, times });
 }
 
 /** Drills of the small model, of processes whose clocks differ. */

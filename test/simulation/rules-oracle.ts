@@ -3,32 +3,49 @@ import type { Step } from '../../local/walk/steps.ts';
 import type { Entity } from '../kit/define.ts';
 
 /**
- * Whether a user of `test/rules/groups-model.ts` got what only members of a group may see or write: from what callers did, and from no code of
- * the product.
+ * Whether a user of `ruled-model.ts` got what only members of a group or of a team may see, or changed what only its author may: from what callers did,
+ * and from no code of the product.
  */
 export interface RulesOracle {
-  /** A write that may have made somebody a member. */
+  /** A write that may have let the user reach more. */
   noteWrite(step: Step, begun: number): void;
-  /** A sentence if the user cannot have been a member of the group of these values by then. */
+  /** A sentence if the user cannot have been allowed to read these values by then. */
   check(entity: Entity, values: Values, call: { readonly nth: number; readonly ended: number }): string | undefined;
+  /** True if the user may change or delete an entity with these values. */
+  allows(entity: Entity, change: 'update' | 'delete', values: Values): boolean;
+  /** True if the user may create all of these entities. */
+  mayCreate(names: readonly string[]): boolean;
 }
 
 export function createRulesOracle(user: string): RulesOracle {
-  /** When the user may have become a member of each group. */
-  const since = new Map<unknown, number>();
+  /** When the user may have become a member of each group, and of each team. */
+  const since = new Map<string, number>();
+  const groupOf = ({ groupId }: Values) => `the group ${JSON.stringify(groupId)}`;
+  const teamOf = ({ team }: Values) => `the team ${JSON.stringify(team)}`;
+  const note = (place: string, begun: number) => void since.set(place, Math.min(begun, since.get(place) ?? begun));
   return {
     noteWrite({ of, do: write, key, values, actions = [] }, begun) {
-      if (of !== 'members') return;
       const made = [
         ...(write === 'create' || write === 'put' ? [{ ...values, ...key }] : []),
         ...actions.flatMap(({ create, put }) => [create, put].filter((given) => given !== undefined)),
-      ];
-      for (const { groupId, userId } of made as Values[])
-        if (userId === user) since.set(groupId, Math.min(begun, since.get(groupId) ?? begun));
+      ] as Values[];
+      if (of === 'members') for (const one of made) if (one.userId === user) note(groupOf(one), begun);
+      // A change of a person names neither its user nor its team, or one of them.
+      const changed = [...made, ...(values ? [values] : []), ...actions.flatMap(({ patch }) => (patch ? [patch] : []))];
+      if (of === 'people') for (const one of changed) if (one.team) note(teamOf(one), begun);
     },
-    check({ name }, values, { nth, ended }) {
-      if ((since.get(values.groupId) ?? Number.POSITIVE_INFINITY) <= ended) return undefined;
-      return `event ${nth}: ${user} is no member of the group ${JSON.stringify(values.groupId)} and reaches ${name} ${JSON.stringify(values)}`;
+    check(entity, values, { nth, ended }) {
+      if (!['members', 'expenses', 'notes', 'boards'].includes(entity.name)) return undefined;
+      if (entity.name === 'notes' && values.userId === user) return undefined;
+      const place = entity.name === 'boards' ? teamOf(values) : groupOf(values);
+      if (entity.name !== 'notes' && (since.get(place) ?? Number.POSITIVE_INFINITY) <= ended) return undefined;
+      return `event ${nth}: ${user} is not of ${place} and reaches ${entity.name} ${JSON.stringify(values)}`;
     },
+    allows({ name }, change, { status, userId, paidBy }) {
+      if (name === 'notes') return userId === user && status === 'draft';
+      if (name === 'expenses' && change === 'update') return paidBy === user && status === 'draft';
+      return name !== 'notices' && name !== 'boards' && name !== 'people';
+    },
+    mayCreate: (names) => !names.includes('notices'),
   };
 }

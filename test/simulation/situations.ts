@@ -1,7 +1,7 @@
 import { ACCOUNT_WORKS } from './operators.ts';
 import { TRAP_ENDS, TRAP_REQUESTS } from './world/network.ts';
 
-/** What generated worlds have to reach. If they do not, change the plan of worlds and not this list. */
+/** What generated worlds of any model have to reach. If they do not, change the plan of worlds and not this list. */
 export const SITUATIONS: readonly string[] = [
   ...['lost', 'replyLost', 'late', 'held', 'slow', 'throttled', 'failed'].map((fate) => `request ${fate}`),
   ...TRAP_REQUESTS.map((request) => `trap at: ${request}`),
@@ -24,6 +24,16 @@ export const SITUATIONS: readonly string[] = [
   ...['all', 'entity', 'partition', 'tombstones', 'finished', 'undone', 'rekeyed'].map((what) => `restored: ${what}`),
   ...['prefix', 'account', 'two accounts', 'three accounts'].map((place) => `restored to: ${place}`),
   ...new Set(ACCOUNT_WORKS.map((work) => `operator: ${work}`)),
+];
+
+/** What worlds with rules on rows have to reach. */
+export const RULED_SITUATIONS: readonly string[] = [
+  'page of another caller',
+  'block of an archive damaged',
+  'user: read something',
+  ...['archive ok', 'archive forbidden', 'archive operation-failed'].map((what) => `user: ${what}`),
+  ...['move ok', 'move operation-failed', 'update ok', 'update forbidden'].map((what) => `user: ${what}`),
+  'transact forbidden',
 ];
 
 /** So many worlds reach each situation. */

@@ -1,0 +1,121 @@
+import type { Step } from '../../local/walk/steps.ts';
+import { CLIENTS, type Event } from './event.ts';
+import { type Chance, createChance } from './world/chance.ts';
+import type { Trap } from './world/network.ts';
+
+/** Scenes in which the user whom rules limit does what they no longer allow when it runs, or allow to somebody else, and others write what is archived. */
+
+/** What the user needs is written so long before. */
+const BEFORE_MS = 3_000;
+const LONGEST_STOP_MS = 9_000;
+/** No other scene has such a trap. */
+const FIRST_SCENE = 1_000;
+/** The last client. */
+const USER = CLIENTS - 1;
+
+type Timed = { readonly at: number; readonly event: Event };
+
+interface Scene {
+  readonly at: number;
+  readonly nth: number;
+  readonly user: string;
+  readonly chance: Chance;
+  /** Creates of visits of the last days. */
+  readonly visits: readonly Step[];
+}
+
+export function ruledScenesOf({
+  seed,
+  user,
+  steps,
+  times,
+}: {
+  readonly seed: number;
+  readonly user: string;
+  readonly steps: readonly Step[];
+  readonly times: readonly number[];
+}): Timed[] {
+  const visits = steps.filter(({ of, do: write }) => of === 'visits' && write === 'create');
+  return times.flatMap((at, nth) => {
+    const chance = createChance(seed, 'ruled', nth);
+    const kinds = [later, later, transaction, team, foreignPage, ...(visits.length > 0 ? [visit] : [])];
+    return chance.pick(kinds)({ at, nth, user, chance, visits });
+  });
+}
+
+/** A path can contain them. */
+const GROUPS = ['~own', 'a'];
+
+const byOther = (chance: Chance) => chance.below(USER);
+
+/** A note becomes final between the request of the user and its execution. */
+function later({ at, nth, user, chance }: Scene): Timed[] {
+  const of = 'notes';
+  const [groupId, other] = chance.shuffle(GROUPS);
+  const key = { groupId, noteId: `n${nth}` };
+  const draft = { of, do: 'create', values: { ...key, userId: user, status: 'draft' } } satisfies Step;
+  const step: Step = chance.pick([
+    { of, do: 'archive', key },
+    { of, do: 'archive', key },
+    { of, do: 'move', key, values: { groupId: other } },
+    { of, do: 'delete', key },
+    { of, do: 'update', key, values: { text: 'of the user' } },
+  ]);
+  const stop = { scene: FIRST_SCENE + nth, nth: 1, forMs: chance.between(500, LONGEST_STOP_MS) };
+  const trap: Trap = {
+    ...stop,
+    ...chance.pick([
+      { request: 'receive message', end: 'pauses after' },
+      { request: 'send message', end: 'held' },
+      { request: 'read entity', end: 'pauses after' },
+      { request: 'write entity', end: 'held' },
+    ] as const),
+  };
+  const after = { scene: stop.scene, ms: chance.next() * stop.forMs };
+  const final = { of, do: 'update', key, values: { status: 'final' } } satisfies Step;
+  return [
+    { at: at - BEFORE_MS, event: { do: 'write', client: byOther(chance), step: draft } },
+    { at, event: { do: 'write', client: USER, step, traps: [trap] } },
+    { at, event: { do: 'write', client: byOther(chance), step: final, after } },
+  ];
+}
+
+/** A note that the user may create, and a notice. */
+function transaction({ at, nth, user, chance }: Scene): Timed[] {
+  const groupId = chance.pick(GROUPS);
+  const note = { groupId, noteId: `t${nth}`, userId: user, status: 'draft' };
+  const notice = { groupId, noticeId: `t${nth}` };
+  const actions = chance.shuffle([{ notes: { create: note } }, { notices: { create: notice } }]);
+  return [{ at, event: { do: 'transact', client: chance.isTrue(0.7) ? USER : byOther(chance), actions } }];
+}
+
+/** The user's own entity, with a team or without one, and a board. */
+function team({ at, nth, user, chance }: Scene): Timed[] {
+  const site = chance.pick(GROUPS);
+  const ofTeam = () => chance.pick([{}, { team: 'red' }, { team: 'blue' }]);
+  const key = { site, boardId: `b${nth}` };
+  const write = (step: Step) => ({ do: 'write', client: byOther(chance), step }) as const;
+  const own = { site, personId: `p${nth}`, userId: user, ...ofTeam() };
+  return [
+    { at: at - BEFORE_MS, event: write({ of: 'people', do: 'create', values: own }) },
+    { at: at - BEFORE_MS, event: write({ of: 'boards', do: 'create', values: { ...key, ...ofTeam() } }) },
+    { at, event: { do: chance.isTrue(0.5) ? 'read' : 'list', client: USER, of: 'boards', key } },
+  ];
+}
+
+/** A row of a day, whose table is archived at the end. */
+function visit({ at, nth, chance, visits }: Scene): Timed[] {
+  const values = { ...chance.pick(visits).values, groupId: chance.pick(GROUPS), visitId: `v${nth}` };
+  return [{ at, event: { do: 'write', client: byOther(chance), step: { of: 'visits', do: 'create', values } } }];
+}
+
+/** A caller goes on with the list of another one. */
+function foreignPage({ at, nth, chance }: Scene): Timed[] {
+  const groupId = chance.pick(GROUPS);
+  const notices = ['1', '2', '3'].map((end) => {
+    const step = { of: 'notices', do: 'create', values: { groupId, noticeId: `f${nth}_${end}` } } satisfies Step;
+    return { at: at - BEFORE_MS, event: { do: 'write', client: byOther(chance), step } as const };
+  });
+  const clients = chance.shuffle([USER, byOther(chance)]) as [number, number];
+  return [...notices, { at, event: { do: 'continue', clients, of: 'notices', key: { groupId } } }];
+}
