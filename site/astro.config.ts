@@ -18,6 +18,7 @@ export default defineConfig({
       social: [{ icon: 'github', label: 'GitHub', href: 'https://github.com/contoso/rowkey' }],
       sidebar: readSidebar(),
       customCss: ['./src/styles/site.css'],
+      components: { Head: './src/Head.astro' },
       lastUpdated: false,
       plugins: [starlightLinksValidator({ errorOnLocalLinks: false })],
     }),

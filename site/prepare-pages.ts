@@ -2,6 +2,7 @@ import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from
 import { dirname, join, posix } from 'node:path';
 import { renderMermaidSVG } from 'beautiful-mermaid';
 import { APP_PAGES, toAppPage } from '../local/package/app-page.ts';
+import { readMessages } from './find-phrase.ts';
 
 /**
  * Writes the pages of docs/ as Starlight reads them. The Markdown in the repository has no front matter, and its links lead to
@@ -10,6 +11,8 @@ import { APP_PAGES, toAppPage } from '../local/package/app-page.ts';
 
 const DOCS = '../docs';
 const PAGES = 'src/content/docs';
+/** The messages of docs/reference/messages.md, for the search. */
+const MESSAGES = 'src/messages.json';
 const REPOSITORY = 'https://github.com/contoso/rowkey';
 /** The path of the site, such as /rowkey: Astro adds it to no link of a page. */
 const { SITE_BASE: BASE = '' } = process.env;
@@ -55,9 +58,10 @@ function toSitePage(page: string, text: string): string {
   return `---\n${lines.join('\n')}\n---\n${drawn.replaceAll(/^ *\|.*$/gm, breakLongNames)}`;
 }
 
-/** A long name in a table breaks before one of its words, and not within. */
+/** A long name in a table breaks before one of its words, and not within. A short option does not break after its hyphens. */
 function breakLongNames(row: string): string {
-  return row.replaceAll(/`([\w./{}-]{16,})`/g, (_, name: string) => {
+  const whole = row.replaceAll(/`(--[\w-]{1,13})`/g, '<code class="whole">$1</code>');
+  return whole.replaceAll(/`([\w./{}-]{16,})`/g, (_, name: string) => {
     const parts = name.replaceAll(/(_+|[./-]|[a-z](?=[A-Z]))(?=\w)/g, '$1<wbr />');
     // An underscore outside of code is emphasis.
     return `<code>${parts.replaceAll('_', '&#95;')}</code>`;
@@ -77,6 +81,7 @@ for (const page of pages) {
   const text = readFileSync(join(DOCS, page), 'utf8');
   writeFileSync(file, toSitePage(page, APP_PAGES.has(`docs/${page}`) ? toAppPage(text) : text));
 }
+writeFileSync(MESSAGES, JSON.stringify(readMessages(readFileSync(join(DOCS, 'reference/messages.md'), 'utf8'))));
 for (const picture of globSync('**/*.{png,svg}', { cwd: DOCS })) {
   mkdirSync(dirname(join(PAGES, picture)), { recursive: true });
   cpSync(join(DOCS, picture), join(PAGES, picture));

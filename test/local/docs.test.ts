@@ -5,6 +5,7 @@ import { formatProblems } from '../../local/commands/problems.ts';
 import { REFERENCE } from '../../local/commands/reference.ts';
 import { APP_PAGES, toAppPage } from '../../local/package/app-page.ts';
 import { formatSettings } from '../../local/reference/settings-page.ts';
+import { findPhrase, readMessages } from '../../site/find-phrase.ts';
 import { formatChecklist, readChecklist, recommendationsOf, toTest } from '../checklist.ts';
 import { appFunctions } from '../kit/api.ts';
 import { Finding } from '../kit/define.ts';
@@ -100,6 +101,26 @@ test('docs/reference/problems.md describes the codes', () => {
 test.each(Object.entries(REFERENCE))('%s is written from the code', (file, format) => {
   const isCurrent = readFileSync(file, 'utf8') === format();
   expect(isCurrent, `${file} is stale: run npm run reference, and commit it`).toBe(true);
+});
+
+test('docs/reference/messages.md has the messages of a choice, a constant, a helper and the initializer', () => {
+  const page = readFileSync('docs/reference/messages.md', 'utf8');
+  for (const message of [
+    'The token has expired.',
+    'Storage is unavailable.',
+    '… "…" already exists.',
+    'Another request is writing the same entity.',
+    'The folder … is not empty: choose another name. Nothing was written.',
+  ])
+    expect(page).toContain(`\n- ${message}\n`);
+});
+
+test('the search of the site finds a message of an app by the longest part without its names', () => {
+  const messages = readMessages(readFileSync('docs/reference/messages.md', 'utf8'));
+  const phrase = '"copies everything, which one row cannot hold. Set copies to \'keys\' or to a list of fields."';
+  expect(findPhrase(`Entity "zebras": the index "stripes" ${phrase.slice(1, -1)}`, messages)).toBe(phrase);
+  expect(findPhrase('zebras "Oslo/1" already exists.', messages)).toBe('"already exists."');
+  expect(findPhrase('zebras', messages)).toBeUndefined();
 });
 
 test('a setting without a doc comment cannot be missing on docs/reference/configuration.md', () => {
