@@ -13,7 +13,7 @@ const id = z.uuid().default(() => crypto.randomUUID());
 const name = z.string().trim().min(1).max(80);
 const inLibrary = memberOf((): DeclaredEntity => members, 'libraryId');
 
-/** Whoever knows the code joins. */
+/** A user who knows the code may join. */
 const libraries = defineEntity('libraries', {
   schema: z.object({ libraryId: id, name, code: id }),
   table: 'libraries',

@@ -31,7 +31,7 @@ app.http('check-in', {
   handler: rowkey.handler({ roles: ['editor'] }, async (request, { caller }) => {
     const plate = request.params.plate ?? '';
     if (!/^[A-Z0-9 ]{2,12}$/.test(plate))
-      throw new RowkeyError('invalid-input', 'The plate is none.', { field: 'plate', accepted: 'such as AB 12345' });
+      throw new RowkeyError('invalid-input', 'Not a valid plate.', { field: 'plate', accepted: 'such as AB 12345' });
     const known = await rowkey.store.vehicles.by.plate({ plate });
     if (known) return { jsonBody: known };
     const vehicle = { depot: 'north', vehicleId: crypto.randomUUID(), plate };

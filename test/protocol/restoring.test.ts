@@ -12,7 +12,7 @@ import { featureUpkeep } from '../kit/features.ts';
 import { operationsBackup, operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
 import { storageKeys, storageRows, storageTables } from '../kit/storage.ts';
 
-/** What a restore does to each thing that is no value of an entity: the table in docs/backup.md. */
+/** What a restore does to each thing that is no value of an entity: the table in docs/internals/consistency.md. */
 
 const declaredNotes = defineEntity('notes', {
   schema: z.object({

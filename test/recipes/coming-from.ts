@@ -101,6 +101,7 @@ const orders = defineEntity('orders', {
       table: 'ordersbydate',
       partition: '{orderDate}',
       row: '{orderId}_{customerId}',
+      // The partition is a day: this app has few orders a second.
       appends: true,
     }),
   },

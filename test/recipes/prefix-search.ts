@@ -10,7 +10,7 @@ const contacts = defineEntity('contacts', {
   }),
   table: 'contacts',
   key: { partition: '{team}', row: 'contact_{contactId}' },
-  // Keys compare characters, so the index has small letters.
+  // Keys compare characters, so the index has lower-case letters.
   derived: { nameKey: ({ name }) => (typeof name === 'string' ? name.toLowerCase() : undefined) },
   indexes: { nameKey: intraPartitionIndex({ row: 'name_{nameKey}_{contactId}' }) },
   access: { read: ['user'], write: ['user'] },

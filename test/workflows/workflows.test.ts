@@ -58,8 +58,8 @@ const jobsOf = ({ jobs }: { jobs: Record<string, Job> }) => Object.entries(jobs)
 const unknownVars = ({ kind, message }: LintResult) =>
   kind === 'expression' && message.startsWith('undefined variable "vars"');
 
-test('docs/workflows.md lists every workflow', () => {
-  const page = readFileSync(new URL('../../docs/workflows.md', import.meta.url), 'utf8');
+test('CONTRIBUTING.md lists every workflow', () => {
+  const page = readFileSync(new URL('../../CONTRIBUTING.md', import.meta.url), 'utf8');
   expect(workflows.map(({ name }) => name).sort()).toEqual(
     ['ci', 'codeql', 'deploy', 'nightly', 'preview', 'release', 'site'].map((name) => `${name}.yml`),
   );

@@ -7,7 +7,7 @@ const session = await openSession({ url });
 const client = createClient<typeof model>({ url, token: session.isSignedIn ? session.token : undefined });
 const find = <Found extends HTMLElement>(selector: string) => document.querySelector(selector) as Found;
 
-// The code of a link outlives the way through the sign-up.
+// Keeps the code of the link while the user signs up.
 const code = new URLSearchParams(location.search).get('join') ?? sessionStorage.getItem('join');
 sessionStorage.setItem('join', session.isSignedIn ? '' : (code ?? ''));
 

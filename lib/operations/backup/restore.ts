@@ -81,7 +81,7 @@ export interface RestoreReport {
   readonly findings: readonly Finding[];
 }
 
-/** What no restore brings back, and why. docs/backup.md has a test for each. */
+/** What no restore brings back, and why. docs/internals/consistency.md has a test for each. */
 export const NOT_RESTORED = [
   'Messages in queues, and messages that failed: what they were to do is finished or undone.',
   'Claims of unique values and intents of writes: indexes, totals and lists are built from the entities.',
