@@ -1,3 +1,4 @@
+import { satteri } from '@astrojs/markdown-satteri';
 import starlight from '@astrojs/starlight';
 import { defineConfig, passthroughImageService } from 'astro/config';
 import starlightLinksValidator from 'starlight-links-validator';
@@ -11,6 +12,8 @@ export default defineConfig({
   ...(SITE_BASE && { base: SITE_BASE }),
   // The pictures are small enough as they are, and sharp is a binary for each platform.
   image: { service: passthroughImageService() },
+  // Options such as --url, and messages with quotation marks, stay as they are typed.
+  markdown: { processor: satteri({ features: { smartPunctuation: false } }) },
   integrations: [
     starlight({
       title: 'Rowkey',

@@ -55,14 +55,20 @@ function toSitePage(page: string, text: string): string {
     ...(page === 'README.md' ? HOME : {}),
   };
   const lines = Object.entries(front).map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
-  return `---\n${lines.join('\n')}\n---\n${drawn.replaceAll(/^ *\|.*$/gm, breakLongNames)}`;
+  return `---\n${lines.join('\n')}\n---\n${keepOptions(drawn).replaceAll(/^ *\|.*$/gm, breakLongNames)}`;
 }
 
-/** A long name in a table breaks before one of its words, and not within. A short option does not break after its hyphens. */
+/** An option of a command does not break after its hyphens. Leaves blocks of code as they are. */
+function keepOptions(text: string): string {
+  return text.replaceAll(/^ *```.*?^ *```$|`(--[\w-]+)((?: [\w./:=…-]+)*)`/gms, (all, option?: string, rest = '') =>
+    option ? `<code><span class="whole">${option}</span>${rest.replaceAll('_', '&#95;')}</code>` : all,
+  );
+}
+
+/** A long name in a table breaks before one of its words, and not within. */
 function breakLongNames(row: string): string {
-  const whole = row.replaceAll(/`(--[\w-]{1,13})`/g, '<code class="whole">$1</code>');
-  return whole.replaceAll(/`([\w./{}-]{16,})`/g, (_, name: string) => {
-    const parts = name.replaceAll(/(_+|[./-]|[a-z](?=[A-Z]))(?=\w)/g, '$1<wbr />');
+  return row.replaceAll(/`([\w./{}-]{16,})`/g, (_, name: string) => {
+    const parts = name.replaceAll(/(_+|[./-]|[a-z](?=[A-Z]))(?=[\w{])/g, '$1<wbr />');
     // An underscore outside of code is emphasis.
     return `<code>${parts.replaceAll('_', '&#95;')}</code>`;
   });
