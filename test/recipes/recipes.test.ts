@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createTestStore } from '../../lib/testing/index.ts';
+import { httpDoor } from '../kit/http.ts';
 import { model as approvals } from './approvals.ts';
 import { model as bookings } from './bookings.ts';
 import { model as counters } from './counters.ts';
 import { model as declared } from './declared.ts';
 import { model as directReads } from './direct-reads.ts';
+import { printTours } from './direct-reads-client.ts';
 import { model as imports } from './imports.ts';
 import { operations as invitationOperations, model as invitations } from './invitations.ts';
 import { model as membership } from './membership.ts';
@@ -136,6 +138,26 @@ test('drivers get grants for their own row and tours', () => {
     { claim: 'sub', index: 'userId' },
     { permissions: 'r' },
   ]);
+});
+
+test('the client of the drivers asks for a grant, and without one the API', async () => {
+  const source = readFileSync(new URL('direct-reads-client.ts', import.meta.url), 'utf8');
+  const [code = ''] = /^ {2}const client = .*?(?=^\})/ms.exec(source) ?? [];
+  const page = readFileSync(new URL('../../docs/recipes/direct-reads.md', import.meta.url), 'utf8');
+  expect(page).toContain(`\`\`\`ts\n${code.replaceAll(/^ {2}/gm, '')}\`\`\`\n`);
+  const asked: string[] = [];
+  vi.stubGlobal('fetch', async (url: string | URL, { method = 'GET' }: RequestInit = {}) => {
+    asked.push(`${method} ${new URL(url).pathname}`);
+    if (String(url).endsWith('/model')) return Response.json(httpDoor.describeModel(directReads));
+    if (method === 'POST') return Response.json({ code: 'forbidden', status: 403 }, { status: 403 });
+    return Response.json({ items: [{ driverId: '1', day: '2026-11-20', stops: [] }] });
+  });
+  const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+  await printTours('http://127.0.0.1:7071/api', 'a token', '1');
+  expect(log.mock.calls).toEqual([['2026-11-20']]);
+  expect(asked).toEqual(['GET /api/model', 'POST /api/grants', 'GET /api/tours/1']);
+  vi.unstubAllGlobals();
+  log.mockRestore();
 });
 
 test('a tenant sees its own orders and no others', async () => {
