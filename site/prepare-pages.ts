@@ -16,7 +16,13 @@ const MESSAGES = 'src/messages.json';
 const REPOSITORY = 'https://github.com/contoso/rowkey';
 /** The path of the site, such as /rowkey: Astro adds it to no link of a page. */
 const { SITE_BASE: BASE = '' } = process.env;
-const COLORS = { bg: 'var(--sl-color-bg)', fg: 'var(--sl-color-text)', transparent: true };
+const COLORS = {
+  bg: 'var(--sl-color-bg)',
+  fg: 'var(--sl-color-text)',
+  // The derived color of labels is too faint in the dark.
+  muted: 'var(--sl-color-text)',
+  transparent: true,
+};
 /** The home page is a table of contents. */
 const HOME = {
   tableOfContents: false,

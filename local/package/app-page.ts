@@ -38,7 +38,7 @@ export const APP_PAGES: ReadonlySet<string> = new Set(
 
 /** npm scripts of a clone that are also commands of the package. */
 const COMMANDS =
-  /npm run (?:-s )?(accounts|copy|export|history|import|infra|package|purge|redirects|reindex|rekey|replay|roles|rotate-key|secret|smoke|token|undelete|verify|walk)\b(?: --(?=[ `]))?/g;
+  /npm run (?:-s )?(accounts|backup|copy|export|history|import|infra|inspect|package|purge|redirects|reindex|rekey|replay|restore|roles|rotate-key|secret|smoke|token|undelete|verify|walk)\b(?: --(?=[ `]))?/g;
 /** The examples that this starts are not in the package. */
 const START = /npm start(?! -- --app)\b(?: --(?=[ `]))?/g;
 const OTHER_COMMANDS = /npm (start|run|ci|test)\b/;

@@ -78,6 +78,13 @@ test('a page for authors of apps shows the commands of the package, and says whi
   expect([...APP_PAGES].filter((name) => !existsSync(name))).toEqual([]);
 });
 
+test.each([...APP_PAGES].filter((page) => /^docs\/(?:recipes\/)?[\w-]+\.md$/.test(page)))(
+  '%s has no command that an app lacks',
+  (page) => {
+    expect(toAppPage(readFileSync(page, 'utf8'))).not.toContain('are those of a clone of Rowkey');
+  },
+);
+
 test('docs/getting-started.md says where the app of npm create mentions its operations', () => {
   expect(readFileSync('docs/getting-started.md', 'utf8')).toContain('its two mentions in `app.ts`');
   const app = readFileSync('local/create/template/app/app.ts', 'utf8');
