@@ -132,8 +132,8 @@ export interface EntityCalls<Of extends Declared, All extends Entities, As exten
    */
   update(key: Key<Of>, patch: Patch<Of>, options?: As['write']): One<As, Stored<Listed<Of>>>;
   /**
-   * Throws `not-found`, `etag-mismatch`, `referenced`. Returns an operation if the entity has more than 99 children: it is accepted, and not
-   * done.
+   * Throws `not-found`, `etag-mismatch`, `referenced`. Returns an operation if one transaction has no room for all children (100 rows with the
+   * entity and its rows of indexes): it is accepted, and not done.
    *
    * @example
    * await store.vehicles.delete({ depot: 'north', vehicleId: '1' });

@@ -126,7 +126,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
     when: 'The body, a file, a field, the entity, a list, a batch or the children to include exceed a limit, which `accepted` or `detail` names.',
     action: 'Send or request less at once. Declare a long text as `large`. Read children as a list.',
     notes: [
-      'A transaction deletes an entity together with its children. So as an action of `POST /api/transact` or of an atomic batch, the delete of an entity with more than 99 children is rejected. Use its DELETE, which has no such limit.',
+      'A transaction deletes an entity together with its children. So as an action of `POST /api/transact` or of an atomic batch, the delete of an entity that needs more than 100 rows with its children and its rows of indexes is rejected. Use its DELETE, which has no such limit.',
     ],
     see: {
       'Large texts': 'model.md#large-texts',

@@ -57,7 +57,11 @@ export interface PlannedAction {
     | { readonly of: 'entity' }
     | { readonly of: 'further row' }
     | { readonly of: 'copy'; readonly fields: readonly string[] }
-    | { readonly of: 'sibling' };
+    | {
+        readonly of: 'sibling';
+        /** True for a row that goes where its entity goes: an operation of the queue can take it along in another transaction. */
+        readonly isCarried?: true;
+      };
 }
 
 export function relatedKey({ table, partition, row }: Address): string {

@@ -9,21 +9,20 @@ import { readJoinedRow } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
 import { isAllowed, type RecordedRules, RULED_OUT } from '../write/recorded-rules.ts';
-import { deleteFirstChildren, type Family, mark } from './many-children.ts';
+import { deleteChildren, type Family, mark } from './many-children.ts';
 
 /**
- * The delete of an entity with more children than a transaction has rows:
+ * The delete of an entity with more children than fit into a transaction with it:
  *
  *   request    read, check -> record the operation -> send the message: 202
  *   consumer   ask the rules of the caller again -> close the entity (`Leaving`) -> check that nothing refers to it; else open it: rejected
  *              -> `Left`: from here on it is deleted
- *              -> delete 99 children, and write the entity, in one transaction; again while it has more than 49
- *              -> turn the entity into a tombstone and delete the other children in one transaction, as for an entity with few
+ *              -> delete 99 children, and write the entity, in one transaction; again while it has any
+ *              -> turn the entity into a tombstone, as for an entity without children
  *
  * Every transaction requires the entity's ETag, and so does every write of a child, which is rejected while the entity is closed. So:
  *
- *   - A child never exists without its parent: the last of them are deleted in the transaction that deletes the parent. Readers see the parent
- *     with fewer and fewer children until then.
+ *   - A child never exists without its parent, which is deleted last. Readers see the parent with fewer and fewer children until then.
  *   - No child is added meanwhile, and a later entity with this key begins without children.
  *   - A duplicate, late or repeated message continues from the row as it finds it, and a late request of a dead consumer fails.
  *   - The message names one incarnation. If the row has another one, or is gone, the entity is deleted.
@@ -59,7 +58,7 @@ export async function deleteLarge(
       else if (await mark(closing, source, { Leaving: '' })) return refused;
       continue;
     }
-    const etag = await deleteFirstChildren(closing, source.etag);
+    const etag = await deleteChildren(closing, source.etag);
     if (etag === undefined) continue;
     const before = { ...source, etag };
     const change = { entity, address: closing.address, before, after: undefined, leaving: operationId };

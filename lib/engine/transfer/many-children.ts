@@ -15,7 +15,7 @@ import {
 import type { Engine } from '../engine.ts';
 import { announceBlobsOf } from '../write/stored-values.ts';
 
-/** An entity with more children than a transaction has rows, in an operation that deletes, archives or moves it. */
+/** An entity with more children than fit into a transaction with it, in an operation that deletes, archives or moves it. */
 export interface Family {
   readonly engine: Engine;
   readonly entity: Entity;
@@ -36,19 +36,16 @@ export async function mark(
   return tryAction(storage, address, { kind: 'merge', row: address.row, properties, etag });
 }
 
-/** The most children whose parent is deleted with them. It leaves room for the rows of indexes beside the parent. */
-const LAST_CHILDREN = 49;
-
 /**
- * Deletes children until a transaction has room for the others and their parent. Returns the new ETag of the parent; undefined if another
- * consumer of the message has changed something.
+ * Deletes the children. None is left to the transaction that deletes their parent, which may need all its room for the rows of indexes. Returns
+ * the new ETag of the parent; undefined if another consumer of the message has changed something.
  */
-export async function deleteFirstChildren(family: Family, found: string): Promise<string | undefined> {
+export async function deleteChildren(family: Family, found: string): Promise<string | undefined> {
   const most = mostActions(family.engine.storage) - 1;
   let etag: string | undefined = found;
   for (;;) {
     const children = await readChildren(family);
-    for (let at = 0; children.length - at > LAST_CHILDREN; at += most) {
+    for (let at = 0; at < children.length; at += most) {
       const some = children.slice(at, at + most);
       await announceBlobsOf(family.engine.storage, family.entity.children, some);
       etag = await submitWithParent(

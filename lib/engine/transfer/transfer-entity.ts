@@ -17,7 +17,7 @@ import { isAllowed, RULED_OUT, ruledOut } from '../write/recorded-rules.ts';
 import { toPlaced } from '../write/stored-values.ts';
 import { checkCarried, fieldsMoved } from './carried-children.ts';
 import { handBack, handOver, type Work } from './hand-over.ts';
-import { deleteFirstChildren, mark, putChildren } from './many-children.ts';
+import { deleteChildren, mark, putChildren } from './many-children.ts';
 
 /** The move of one entity between two rows, as transfer.ts describes it. */
 
@@ -73,7 +73,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
       return await tryCommit(engine, [change]);
     } catch (error) {
       if (!(error instanceof PlanTooLarge)) throw error;
-      const etag = await deleteFirstChildren(arrivingFamily, before.etag);
+      const etag = await deleteChildren(arrivingFamily, before.etag);
       return etag === undefined ? undefined : tryCommit(engine, [{ ...change, before: { ...before, etag } }]);
     }
   };
@@ -125,7 +125,7 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
     }
     try {
       if (Left) {
-        const etag = await deleteFirstChildren(leavingFamily, source.etag);
+        const etag = await deleteChildren(leavingFamily, source.etag);
         const rest = etag && { ...leave({ ...source, etag }), leaving: operationId };
         if (rest) await tryCommit(engine, [rest]);
         continue;

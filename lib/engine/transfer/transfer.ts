@@ -45,7 +45,7 @@ import { departure, GONE, INTERRUPTED, transferEntity } from './transfer-entity.
  * deletion must last. A message names one incarnation of the entity, and the entity gets another at the destination, so a
  * duplicate or late message finds nothing to do.
  *
- * An entity with more children than a transaction has rows is closed first (`Leaving`), as for its delete (large-delete.ts). Then the children
+ * An entity with more children than fit into a transaction with it is closed first (`Leaving`), as for its delete (large-delete.ts). Then the children
  * are copied in several transactions, which require the ETag of the destination. `Left` is the point of no return, before the
  * first child is deleted at the source. Nothing can be rejected after it.
  *

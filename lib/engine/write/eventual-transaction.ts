@@ -230,7 +230,7 @@ async function submitOnce(write: Write): Promise<readonly Stored[] | undefined> 
   await announceLeft(engine, changes, write);
   const actions = await toStoredActions(engine, changes, where, write);
   try {
-    checkTransactionBytes(partition, actions, mark);
+    checkTransactionBytes(partition, actions, { ...mark, planned: plan.actions });
   } catch (error) {
     await dropStoredParts(engine, changes, actions);
     throw await endIntent(write, error);

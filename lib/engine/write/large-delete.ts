@@ -6,7 +6,7 @@ import { newOperationId, requesterOf, sendTransfer, writeOperation } from './ope
 import { rulesToRecord } from './recorded-rules.ts';
 
 /**
- * Requests the delete of an entity that has more children than a transaction has rows, and returns the id of the operation;
+ * Requests the delete of an entity that has more children than fit into a transaction with it, and returns the id of the operation;
  * lib/engine/transfer/large-delete.ts executes it. Undefined for a write that is no such delete. Throws `referenced`.
  */
 export async function requestLargeDelete(engine: Engine, planned: PlannedWrite): Promise<string | undefined> {

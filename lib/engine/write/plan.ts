@@ -66,6 +66,11 @@ export class PlanTooLarge extends RowkeyError {
 /** Too many rows go where an entity goes: an operation of the queue deletes or moves it, in several transactions. */
 export class TooManyCarried extends PlanTooLarge {}
 
+/** The error of a plan that does not fit: with fewer of the rows that an entity carries, it may. */
+function tooLargeFor(actions: readonly PlannedAction[]): typeof PlanTooLarge {
+  return actions.some(({ part }) => part.of === 'sibling' && part.isCarried) ? TooManyCarried : PlanTooLarge;
+}
+
 /** Splits two or more changes that failed together: into halves, or into parts that may fit into a transaction. */
 export function splitAfter<Change>(error: unknown, changes: readonly Change[]): Change[][] {
   const share = error instanceof PlanTooLarge ? error.share : 1 / 2;
@@ -122,14 +127,8 @@ export function planPartition(given: readonly EntityChange[], siblings: Siblings
   const actions = combineSteps(steps.map((step) => step.actions));
   const { mostActions: limit = MAX_TRANSACTION_ACTIONS } = mark;
   if (actions.length > limit) {
-    // The fence takes the place of a child, whose features count on one more.
-    const isByFence =
-      actions.length <= MAX_TRANSACTION_ACTIONS && given.some(({ entity }) => entity.children.length > 0);
-    const TooLarge = isByFence ? TooManyCarried : PlanTooLarge;
-    throw new TooLarge(`The change needs ${actions.length} rows in one transaction; at most ${limit} are possible.`, {
-      needed: actions.length,
-      limit,
-    });
+    const message = `The change needs ${actions.length} rows in one transaction; at most ${limit} are possible.`;
+    throw new (tooLargeFor(actions))(message, { needed: actions.length, limit });
   }
   // A part of a sibling row may be stored in a blob, so these rows are measured before they are sent.
   const measured = actions.filter(({ part }) => part.of !== 'sibling').map(({ action }) => action);
@@ -222,14 +221,15 @@ function requireUnchanged({ address: { row }, before }: Change, { actions, write
 export function checkTransactionBytes(
   partition: string,
   actions: readonly Action[],
-  { mostBytes: limit = MAX_TRANSACTION_BYTES }: Pick<WriteMark, 'mostBytes'>,
+  {
+    mostBytes: limit = MAX_TRANSACTION_BYTES,
+    planned = [],
+  }: Pick<WriteMark, 'mostBytes'> & { readonly planned?: readonly PlannedAction[] },
 ): void {
   const needed = transactionBytes(partition, actions);
-  if (actions.length > 1 && needed > limit)
-    throw new PlanTooLarge(`The change needs ${needed} bytes in one transaction; at most ${limit} are possible.`, {
-      needed,
-      limit,
-    });
+  if (actions.length <= 1 || needed <= limit) return;
+  const message = `The change needs ${needed} bytes in one transaction; at most ${limit} are possible.`;
+  throw new (tooLargeFor(planned))(message, { needed, limit });
 }
 
 /** The change with the fields that features set. */

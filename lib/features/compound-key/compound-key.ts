@@ -43,7 +43,8 @@ export const compoundKey: Feature = {
     },
     plan(entity, changes, { siblings, actions, writeId, now, guard }) {
       for (const change of changes)
-        for (const action of planChildren(entity, change, siblings)) actions.push({ action, part: { of: 'sibling' } });
+        for (const action of planChildren(entity, change, siblings))
+          actions.push({ action, part: { of: 'sibling', isCarried: true } });
       for (const [row, etag] of collectParentEtags(entity, changes, { siblings, now, guard }))
         actions.push({
           action: { kind: 'merge', row, properties: { TouchedBy: writeId }, etag },
