@@ -38,6 +38,7 @@ const FOUND: Readonly<Record<Rule, readonly [script: ScriptName, violation: RegE
   seenNow: ['intent', /a is 2, 2, not 3, 3/],
   earlyCopy: ['moved', /a is 1, 1, not absent/],
   earlySwitch: ['movedRecreated', /a is 2, 2, not 4, 4/],
+  silentRepeat: ['repeated', /is 1, 1, not|is absent, not/],
 };
 
 test.each((Object.keys(RULES) as Rule[]).map((rule) => [RULES[rule], rule] as const))(

@@ -1,7 +1,7 @@
 /**
  * Executable specification of the backup (lib/operations/backup): visits every state of writers that change two rows of a partition, of a snapshot
  * that scans them one after the other, of a queue function that has the intent of a writer, and of a move to an account whose clock is behind.
- * A writer may die between its commit and its line of the journal, stop there for long, or lose a reply.
+ * A writer may die between its commit and its line of the journal, stop there for long, or lose a reply. A caller may repeat its request then.
  *   node test/model/backup.ts [script] [broken rule]
  *
  * - A line is appended after the commit and before the response. The rows of a line have the times that storage gave them. The line has the
@@ -11,7 +11,8 @@
  * - A move gives copies the times of another clock. It copies a row, and opens the slot at the target, once that clock has passed the source.
  * - A snapshot begins before its first request and ends after its last one by what clocks may differ. A cut takes the last one that has ended,
  *   and the lines from its begin on, none from before.
- * - A queue function that has the intent of a writer appends the rows as it reads them, with their times: those of one write in one line.
+ * - A queue function that has the intent of a writer appends the rows as it reads them, with their times: those of one write in one line. So does
+ *   a request that finds its change done.
  *
  * Each storage request is one step. In each state the rows are restored to every moment, and compared with what the writers have done by then:
  * a change that has a line is there, whole. One that has none yet may be missing, each row for itself, and nothing else may. A cut has it whose
@@ -46,6 +47,7 @@ export const RULES = {
   seenNow: 'the line of the queue function has the time at which it was written',
   earlyCopy: 'a row is copied before the clock of the target has passed its time',
   earlySwitch: 'a move ends before the clock of the target has passed the last change at the source',
+  silentRepeat: 'a request that finds its change done writes no line',
 } as const;
 export type Rule = keyof typeof RULES;
 
@@ -117,6 +119,8 @@ interface Writer {
   sees: 'no' | RowName | 'append';
   seen: { row: RowName; stored: Stored | null; isLast: boolean; date: number }[];
   isAcknowledged: boolean;
+  /** True for the second request of a caller whose first one has died. */
+  isRepeated: boolean;
 }
 interface State {
   clock: number;
@@ -130,7 +134,7 @@ interface State {
   snapshots: Snapshot[];
   scan: { begin: number; owner: number; next: RowName | 'manifest'; rows: Rows } | null;
   writers: Writer[];
-  left: { crashes: number; lost: number; scans: number; away: number; repeats: number; ticks: number };
+  left: Record<'crashes' | 'lost' | 'scans' | 'away' | 'repeats' | 'ticks' | 'requests', number>;
   isOver: boolean;
 }
 
@@ -181,6 +185,7 @@ export const SCRIPTS = {
   movedRecreated: { writers: ['put', 'delete', 'put'], moves: true },
   movedScan: { has: ['a'], writers: ['put'], moves: true, left: { scans: 1 } },
   movedTwiceScan: { has: ['a'], writers: ['put', 'put'], moves: true, left: { scans: 1, crashes: 1 } },
+  repeated: { has: ['a'], writers: ['putBoth', 'put'], left: { crashes: 1, requests: 1, scans: 1 } },
 } satisfies Record<string, Script>;
 export type ScriptName = keyof typeof SCRIPTS;
 
@@ -211,8 +216,9 @@ function initialState({ writers, has = [], intents = [], left = {} }: Script): S
       sees: 'no',
       seen: [],
       isAcknowledged: false,
+      isRepeated: false,
     })),
-    left: { crashes: 0, lost: 0, scans: 0, away: 0, repeats: 0, ticks: 0, ...left },
+    left: { crashes: 0, lost: 0, scans: 0, away: 0, repeats: 0, ticks: 0, requests: 0, ...left },
     isOver: false,
   };
 }
@@ -426,6 +432,7 @@ function take(state: State, at: number, broken: Rule | undefined): string | unde
       }
       const times = rowsOf(kind).flatMap(({ row, effect }) => (effect === 'delete' ? [] : [rows[row]?.time ?? 0]));
       writer.line = lineOf(writer, at, { times, date: dateOf(state) }, broken);
+      if (writer.isRepeated && broken === 'silentRepeat') writer.step = 'acknowledge';
       return undefined;
     }
     case 'append':
@@ -564,6 +571,11 @@ function* nextStates(state: State, { broken, moves, check }: Options): Generator
       add(`the queue function dies, and the intent of ${name} comes back`, (next) => {
         next.left.crashes -= 1;
         Object.assign(next.writers[at] as Writer, { sees: 'no', seen: [] });
+      });
+    if (step === 'dead' && state.left.requests > 0 && !isDeleteOnly(kind))
+      add(`${name}: its request is repeated`, (next) => {
+        next.left.requests -= 1;
+        Object.assign(next.writers[at] as Writer, { step: 'look', isRepeated: true });
       });
     if (hasEnded({ step } as Writer) || (state.isSealed && step === 'commit')) continue;
     const own = (next: State) => next.writers[at] as Writer;

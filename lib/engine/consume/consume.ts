@@ -3,21 +3,18 @@ import type { InvocationContext } from '@azure/functions';
 import { context, SpanKind, trace } from '@opentelemetry/api';
 import { z } from 'zod';
 import { framesOf } from '../../base/app-mistake.ts';
-import { FURTHER_ROW } from '../../base/engine-names.ts';
 import { NeverSucceeds, RowkeyError } from '../../base/errors.ts';
 import { isDeeperThan, jsonText } from '../../base/json-text.ts';
 import { DAY_MS } from '../../base/time.ts';
 import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, formerOf, withArchives } from '../../define/declaration/entity.ts';
-import { rangeOfPrefix } from '../../define/keys/key-template.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { kindOf } from '../../storage/errors.ts';
-import { journalAbsent, journalSeen, withAttempt } from '../../storage/row-journal.ts';
-import { type Address, type Row, readRange } from '../../storage/rows.ts';
+import type { Address } from '../../storage/rows.ts';
 import { record } from '../../telemetry/metrics.ts';
 import { contextOf, inSpan } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
-import { unlessTableMissing } from '../period-tables.ts';
+import { journalNamed } from '../journal-named.ts';
 import {
   type HeldWork,
   type History,
@@ -197,31 +194,6 @@ async function continueFanOut(
     const delaySeconds = engine.timing.hideIntentForSeconds;
     await sendWork(engine, part, { ...rest, fanOut: { sources, isLastPass: true } }, { delaySeconds });
   }
-}
-
-/**
- * Adds entities that an intent names to the journal of a backup, as they are stored: the writer may have died before it did. The rows of a
- * transaction, which have the id of their write, get one line. One transaction for each entity, and none without a backup.
- */
-async function journalNamed({ storage }: Engine, named: readonly Address[]): Promise<void> {
-  const { journal } = storage;
-  if (!journal) return;
-  const seen: Row[] = [];
-  for (const { table, partition, row: from } of named) {
-    const further = rangeOfPrefix(from + FURTHER_ROW);
-    const { result: found, attempt } = await withAttempt(() =>
-      unlessTableMissing(readRange(storage, { table, partition, from, before: further.before, isTyped: true }), {
-        rows: [],
-        more: false,
-      }),
-    );
-    seen.push(...found.rows.filter(({ row }) => row === from || row.startsWith(from + FURTHER_ROW)));
-    if (!found.rows.some(({ row }) => row === from))
-      await journalAbsent(journal, { table, partition, row: from }, attempt);
-  }
-  const writeOf = ({ table, partition, row, properties: { WriteId = row } }: Row) =>
-    JSON.stringify([table, partition, WriteId]);
-  for (const rows of Map.groupBy(seen, writeOf).values()) await journalSeen(journal, rows);
 }
 
 /** Handles a message of `transfers`. */

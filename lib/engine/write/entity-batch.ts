@@ -8,6 +8,7 @@ import { addressIfAny } from '../../define/places/index-entries.ts';
 import { mostActions, type Row } from '../../storage/rows.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { journalNamed } from '../journal-named.ts';
 import type { Position } from '../read/continuation.ts';
 import { beingRekeyed, declarationOf, entityIn, judgeRow } from '../read/entity-rows.ts';
 import { readEntityRows, toPosition } from '../read/retrieve.ts';
@@ -373,6 +374,9 @@ async function commitPlanned(
   const needed = [...acting, ...others.map((change) => ({ ...change, isUnchanged: true }))];
   const assumeNew = acting.every(({ outcome }) => outcome === 'created');
   const stored = await commit(engine, needed, { abandoned, assumeNew, isBulk, leavesReferences });
+  // An earlier attempt may have died before the journal had it.
+  const found = planned.filter(({ outcome }) => outcome === 'unchanged').map(({ address }) => address);
+  await journalNamed(engine, found);
   const committed = new Map(needed.map(({ write }, index) => [write, stored[index]]));
   return new Map(
     planned.map(({ write, outcome, before }) => {

@@ -11,6 +11,7 @@ import { addressOf } from '../../define/places/index-entries.ts';
 import { hasConstantDefault } from '../../define/schema/field-schema.ts';
 import { StorageConflict } from '../../storage/errors.ts';
 import type { Engine } from '../engine.ts';
+import { journalNamed } from '../journal-named.ts';
 import { declarationOf, type EntityRowOptions, readLive } from '../read/entity-rows.ts';
 import type { EntityWrite } from './checks.ts';
 import { atAction } from './conflict.ts';
@@ -59,6 +60,7 @@ export async function createEntity(
     if (incarnation === undefined || !hasCode(error, ...BY_ITSELF)) throw error;
     const earlier = await readLive(engine, there, write.address);
     if (earlier?.system.Incarnation !== incarnation) throw error;
+    await journalNamed(engine, [write.address]);
     return earlier;
   }
 }
@@ -195,15 +197,21 @@ async function findDone(engine: Engine, actions: readonly TransactionAction[]): 
       const given = withSetFields(engine, entity, Object.values(action)[0]);
       const isCreate = 'create' in action;
       const key = isCreate ? pick(validate(entity, given), entity.keyFields) : validateKey(entity, given);
-      const live = await readLive(engine, entity, addressOf(entity, key));
+      const address = addressOf(entity, key);
+      const live = await readLive(engine, entity, address);
       const isOurs = incarnation !== undefined && live?.system.Incarnation === incarnation;
       const outcome = isOurs ? 'created' : 'delete' in action ? 'deleted' : 'stored';
       // Others may have written an entity since, or the caller may have lost the right to it.
       const isTold = live && outcome !== 'deleted' && !engine.guard?.isHidden(entity.name, 'update', live.values);
-      return { isOurs, done: { outcome, key, ...(isTold ? { etag: live.etag } : {}) } as const };
+      return { isOurs, address, done: { outcome, key, ...(isTold ? { etag: live.etag } : {}) } as const };
     }),
   );
-  return states.some(({ isOurs }) => isOurs) ? states.map(({ done }) => done) : undefined;
+  if (!states.some(({ isOurs }) => isOurs)) return undefined;
+  await journalNamed(
+    engine,
+    states.map(({ address }) => address),
+  );
+  return states.map(({ done }) => done);
 }
 
 /** The generated key of the first attempt. */
