@@ -1,18 +1,30 @@
 import { hash, randomUUID } from 'node:crypto';
 import pMap from 'p-map';
 import { ROW_TYPES, SYSTEM_PARTITIONS } from '../base/engine-names.ts';
-import { RowkeyError } from '../base/errors.ts';
+import { busy, RowkeyError } from '../base/errors.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexEntry } from '../define/declaration/projection.ts';
 import { CLAIM, indexEntriesOf, isContested, isSameEntry } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
-import { readLive } from '../engine/read/entity-rows.ts';
+import { journalNamed } from '../engine/journal-named.ts';
+import { readLive, requireRekeyed } from '../engine/read/entity-rows.ts';
 import { settleEntries } from '../engine/reconcile/reconcile.ts';
 import { isOwnedBy } from '../engine/reconcile/unique-claim.ts';
 import { writePartitions } from '../engine/write/entity-batch.ts';
 import { type NewEntityWrite, prepareCreate } from '../engine/write/entity-write.ts';
 import { measureCost } from '../storage/cost.ts';
-import { type Address, readRow, scanTable, submit, tryAction, trySubmit } from '../storage/rows.ts';
+import { timeOf, withAttempt } from '../storage/row-journal.ts';
+import {
+  type Action,
+  type Address,
+  ANY_ETAG,
+  deleteSame,
+  type Row,
+  readRow,
+  scanTable,
+  tryAction,
+  trySubmit,
+} from '../storage/rows.ts';
 import { SYSTEM_TABLE } from '../storage/slot-row.ts';
 import {
   findSharedTables,
@@ -36,7 +48,8 @@ import {
  * leaves stale entries, which the consistency check finds.
  *
  * A load that died is run again with the same rows. The id of the load and the values of a row give the entity its incarnation, which tells
- * the entities of the load from others. Their entries are written again.
+ * the entities of the load from others. Their entries are written again, and they are added to the journal of a backup again. The mark also says
+ * that a run works, so there is one at a time: the end of one would take the mark from another, which could then not be run again.
  *
  * A row that has the key or a unique value of an earlier one of the window is created after the others, one by one, in their order. So it may refer to later
  * rows, which a create in its turn would not find.
@@ -83,8 +96,8 @@ export function canBulkLoad({ series, period, isArchive, existing }: Entity): bo
 }
 
 /**
- * Creates an entity from each row. Throws `wrong-operation` if the entity cannot be loaded or has other rows, and `storage-unavailable`: then
- * run it again with the same rows.
+ * Creates an entity from each row. Throws `wrong-operation` if the entity cannot be loaded or has other rows, `busy` if it gets another key or
+ * another run loads it, and `storage-unavailable`: then run it again with the same rows.
  */
 export function bulkLoad(
   engine: Engine,
@@ -93,23 +106,29 @@ export function bulkLoad(
   { signal, onProgress, onRejected, leavesReferences = false, windowRows = WINDOW_ROWS }: BulkLoadOptions = {},
 ): Promise<BulkLoaded> {
   return measureCost(async (cost) => {
-    const begun = await begin(engine, entity);
+    const { run, ...begun } = await begin(engine, entity);
+    const running = keepRunning(engine, entity, run);
     const counts = { read: 0, created: 0, existing: 0, rejected: 0 };
     const report = (): BulkLoaded => ({ ...counts, transactions: cost.transactions });
-    const load: Load = {
-      ...{ engine, entity, signal, leavesReferences, ...begun, counts },
-      shared: await findSharedTables(engine.storage, entity),
-      reject({ position, input }, error) {
-        counts.rejected += 1;
-        onRejected?.({ position, input, error });
-      },
-    };
-    for await (const window of toWindows(rows, windowRows)) {
-      counts.read += window.length;
-      await loadWindow(load, window);
-      onProgress?.(report());
+    let isDone = false;
+    try {
+      const load: Load = {
+        ...{ engine, entity, signal, leavesReferences, ...begun, counts },
+        shared: await findSharedTables(engine.storage, entity),
+        reject({ position, input }, error) {
+          counts.rejected += 1;
+          onRejected?.({ position, input, error });
+        },
+      };
+      for await (const window of toWindows(rows, windowRows)) {
+        counts.read += window.length;
+        await loadWindow(load, window);
+        onProgress?.(report());
+      }
+      isDone = true;
+    } finally {
+      await running.end(isDone);
     }
-    await end(engine, entity);
     return report();
   });
 }
@@ -176,19 +195,25 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
       rows.map(({ write }) => write),
       { isBulk: true, leavesReferences },
     );
-    const failed: LoadRow[] = [];
+    const refusals = new Map<LoadRow, RowkeyError>();
     for (const row of rows) {
       const outcome = outcomes.get(row.write);
-      if (outcome instanceof RowkeyError) {
-        failed.push(row);
-        if (!later.hasTargetOf(row)) reject(row, outcome);
-        else {
-          again.push(row);
-          later.add(row);
-        }
-      } else if (outcome) {
+      if (outcome instanceof RowkeyError) refusals.set(row, outcome);
+      else if (outcome) {
         counts.created += 1;
         stored.push({ address: row.write.address, values: outcome.values });
+      }
+    }
+    const before = stored.length;
+    // A request of the former run may have arrived late.
+    const failed = load.isResumed ? await withoutStored(load, [...refusals.keys()], stored) : [...refusals.keys()];
+    counts.existing += stored.length - before;
+    for (const row of failed) {
+      const why = refusals.get(row);
+      if (why && !later.hasTargetOf(row)) reject(row, why);
+      else {
+        again.push(row);
+        later.add(row);
       }
     }
     await release(load, failed);
@@ -224,16 +249,27 @@ function prepare({ engine, entity, id, reject }: Load, row: InputRow): LoadRow |
 }
 
 /** Adds the entities that an earlier run has created to `stored`, and returns the other rows. */
-async function withoutStored({ engine, entity }: Load, rows: readonly LoadRow[], stored: StoredEntity[]) {
+async function withoutStored(
+  { engine, entity }: Load,
+  rows: readonly LoadRow[],
+  stored: StoredEntity[],
+): Promise<readonly LoadRow[]> {
   const found = await pMap(rows, ({ write }) => readLive(engine, entity, write.address), {
     concurrency: WRITE_CONCURRENCY,
   });
-  return rows.filter(({ write: { address }, incarnation }, index) => {
+  const before = stored.length;
+  const absent = rows.filter(({ write: { address }, incarnation }, index) => {
     const live = found[index];
     if (live?.system.Incarnation !== incarnation) return true;
     stored.push({ address, values: live.values });
     return false;
   });
+  // The former run may have died before the journal had them.
+  if (engine.storage.journal)
+    await pMap(stored.slice(before), ({ address }) => journalNamed(engine, [address]), {
+      concurrency: WRITE_CONCURRENCY,
+    });
+  return absent;
 }
 
 /** Separates the rows that have the key or a unique value of an earlier row: whether they are stored depends on whether that one is. */
@@ -355,8 +391,7 @@ async function release({ engine, entity }: Load, rows: readonly LoadRow[]): Prom
       const kept = indexEntriesOf(entity, (await readLive(engine, entity, address))?.values);
       for (const entry of unique.filter((one) => !kept.some((other) => isSameEntry(one, other)))) {
         const row = await readRow(storage, entry);
-        if (row && isOwnedBy(row, address))
-          await tryAction(storage, entry, { kind: 'delete', row: row.row, etag: row.etag });
+        if (row && isOwnedBy(row, address)) await deleteSame(storage, row, (same) => isOwnedBy(same, address));
       }
     },
     { concurrency: WRITE_CONCURRENCY },
@@ -383,31 +418,68 @@ const markOf = ({ name }: Entity): Address => ({
   row: name,
 });
 
-/** Returns the id of the load that a former run has begun, or of a new one. Throws `wrong-operation`. */
-async function begin({ storage }: Engine, entity: Entity): Promise<Pick<Load, 'id' | 'isResumed'>> {
+/** So long a run that was killed keeps others from beginning. */
+const HELD_MS = 60_000;
+const RENEWED_MS = 15_000;
+
+/** Returns the id of the load that a former run has begun, or of a new one, and that of this run. Throws `wrong-operation` and `busy`. */
+async function begin(
+  engine: Engine,
+  entity: Entity,
+): Promise<Pick<Load, 'id' | 'isResumed'> & { readonly run: string }> {
+  const { storage } = engine;
   const { name, table } = entity;
   if (!canBulkLoad(entity))
     throw new RowkeyError(
       'wrong-operation',
       `${name} is a series, an archive, or in tables of periods or of another program. Create its entities one by one.`,
     );
+  await requireRekeyed(engine, entity);
   const mark = markOf(entity);
-  const found = await readRow(storage, mark);
-  if (found) return { id: String(found.properties.Load), isResumed: true };
-  const { rows } = await scanTable(storage, { table, type: name, limit: 1 });
+  const { result: found, attempt } = await withAttempt(() => readRow(storage, mark));
+  // Both times are of the clock of the account that has the mark.
+  const heldUntil = Date.parse(timeOf(found?.etag) ?? '') + HELD_MS;
+  if (found?.properties.Run && Date.parse(attempt?.date ?? '') < heldUntil) throw otherRun(entity);
+  const { rows } = found ? { rows: [] } : await scanTable(storage, { table, type: name, limit: 1 });
   if (rows.length > 0)
     throw new RowkeyError(
       'wrong-operation',
       `The table ${storage.table(table).tableName} has rows of ${name}. Load an entity that has none.`,
     );
-  const id = randomUUID();
-  const properties = { EntityType: ROW_TYPES.load, Load: id };
-  const action = { kind: 'insert', row: mark.row, properties } as const;
-  await submit(storage, { ...mark, actions: [action] });
-  return { id, isResumed: false };
+  const run = randomUUID();
+  const id = found ? String(found.properties.Load) : run;
+  const { row } = mark;
+  const properties = { EntityType: ROW_TYPES.load, Load: id, Run: run };
+  const action: Action = found
+    ? { kind: 'replace', row, properties, etag: found.etag }
+    : { kind: 'insert', row, properties };
+  if (!(await tryAction(storage, mark, action))) throw otherRun(entity);
+  return { id, run, isResumed: found !== undefined };
 }
 
-async function end({ storage }: Engine, entity: Entity): Promise<void> {
-  const found = await readRow(storage, markOf(entity));
-  if (found) await tryAction(storage, found, { kind: 'delete', row: found.row, etag: found.etag });
+function otherRun({ name }: Entity): RowkeyError {
+  return busy(`Another run loads ${name}, or was killed in the last ${HELD_MS / 1_000} seconds.`);
+}
+
+/** Keeps other runs from beginning, until this one ends. The mark of a load that is not done stays. */
+function keepRunning({ storage }: Engine, entity: Entity, run: string) {
+  const mark = markOf(entity);
+  const write = (Run: string) =>
+    tryAction(storage, mark, { kind: 'merge', row: mark.row, properties: { Run }, etag: ANY_ETAG });
+  let renewing: Promise<unknown> | undefined;
+  const timer = setInterval(() => {
+    renewing = write(run).catch(() => undefined);
+  }, RENEWED_MS);
+  timer.unref();
+  return {
+    async end(isDone: boolean): Promise<void> {
+      clearInterval(timer);
+      await renewing;
+      // Why the load is not done matters more.
+      if (!isDone) return void (await write('').catch(() => undefined));
+      const found = await readRow(storage, mark);
+      const isOwn = ({ properties: { Run } }: Pick<Row, 'properties'>) => Run === run;
+      if (found && isOwn(found)) await deleteSame(storage, found, isOwn);
+    },
+  };
 }

@@ -11,17 +11,21 @@ export class StorageConflict extends Error {
   /** True if an earlier attempt of the SDK may have been executed: the conflict may be one with itself. */
   readonly isRepeated: boolean;
 
-  constructor(reason: Reason, action: number, cause: unknown) {
+  constructor(reason: Reason, action: number, cause: unknown, isRepeated = isUnanswered(cause)) {
     super(`Storage rejected action ${action}: ${reason}.`, { cause });
     this.name = 'StorageConflict';
     this.reason = reason;
     this.action = action;
-    this.isRepeated = isRestError(cause) && cause.request !== undefined && unanswered.has(cause.request);
+    this.isRepeated = isRepeated;
   }
 }
 
 /** Requests of which an attempt has an unknown outcome. The SDK repeats the same object. */
 const unanswered = new WeakSet<PipelineRequest>();
+
+function isUnanswered(error: unknown): boolean {
+  return isRestError(error) && error.request !== undefined && unanswered.has(error.request);
+}
 
 /**
  * Remembers the requests of which an attempt got no answer, or one that does not say whether it was executed. Presents a 429 to the SDKs as

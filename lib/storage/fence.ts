@@ -50,6 +50,8 @@ export async function writeAtOwner<Result>(
   send: (account: Account, sending: Sending) => Promise<Result>,
 ): Promise<Result> {
   const place = placeOf(table, partition);
+  /** True if an earlier sending may have been executed. */
+  let wasRepeated = false;
   for (const end = performance.now() + WAIT_MS; ; ) {
     const owner = await ownerOfPlace(accounts, place, { isWritable: true, signal });
     const { account, move } = owner;
@@ -58,15 +60,16 @@ export async function writeAtOwner<Result>(
         account,
         inTime(signal, (within) => send(account, { ...fenced, signal: within })),
       );
-    if (move === undefined) return sendTo({});
     try {
-      return await sendTo({ fence: fenceOf(move) });
+      return await sendTo(move === undefined ? {} : { fence: fenceOf(move) });
     } catch (error) {
       if (!(error instanceof StorageConflict)) throw error;
-      const { reason, action, cause, isRepeated } = error;
-      if (reason !== 'missing' || action > 0) throw new StorageConflict(reason, Math.max(0, action - 1), cause);
+      const { reason, action, cause } = error;
+      wasRepeated ||= error.isRepeated;
+      if (move === undefined || reason !== 'missing' || action > 0)
+        throw new StorageConflict(reason, move === undefined ? action : Math.max(0, action - 1), cause, wasRepeated);
       // An earlier attempt may have been executed, and the partition sealed since.
-      if ((isRepeated && !isRepeatable) || performance.now() > end)
+      if ((wasRepeated && !isRepeatable) || performance.now() > end)
         throw unavailable('Storage is unavailable: the partition is moved to another account.', error);
     }
     await openPartition(accounts, owner, { table, partition });

@@ -1,5 +1,7 @@
+import { setImmediate } from 'node:timers/promises';
+import { RestError } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
 import {
   defineEntity,
@@ -12,16 +14,22 @@ import {
 } from '../../../lib/index.ts';
 import { type BulkLoadOptions, bulkLoad, canBulkLoad } from '../../../lib/operations/bulk-load.ts';
 import { type BackedUp, comparableRows, openBackedUp } from '../../backed-up.ts';
+import { INPUTS } from '../../doors/inputs.ts';
+import { model as doors } from '../../doors/model.ts';
 import { IS_EVERY_CALL } from '../../fault-driver.ts';
 import { customers, model as fixtures } from '../../fixtures/model.ts';
 import { model as relations } from '../../fixtures/relations.ts';
 import { SAMPLES } from '../../fixtures/samples.ts';
 import { baseValues } from '../../kit/base.ts';
 import { type Entity, modelParts } from '../../kit/define.ts';
-import { engineRead, engineWrite } from '../../kit/engine.ts';
-import { operationsCheck } from '../../kit/operations.ts';
-import { storageRows } from '../../kit/storage.ts';
+import { type Engine, engineCore, engineRead, engineWrite } from '../../kit/engine.ts';
+import { operationsBackup, operationsCheck, operationsModel, operationsMove } from '../../kit/operations.ts';
+import { type Account, storageAccounts, storageRows, storageSlots, storageTables } from '../../kit/storage.ts';
+import { PATIENCE_MS } from '../../patience.ts';
 import { samplePoints, sampleRuns } from '../../points.ts';
+import { SPELLED_NAMES } from '../../spelled-names.ts';
+import { createAccounts, type Several } from '../storage/several-accounts.ts';
+import { QUICK } from './storage-to-move.ts';
 
 const { members, teams } = relations.entities as never as Record<'members' | 'teams', Entity>;
 
@@ -163,6 +171,31 @@ describe('the tables after a load are those after creates', () => {
   });
 });
 
+/** So long a run that was killed keeps others from beginning, and a little more. */
+const HELD_MS = 61_000;
+
+test('stores and rejects the same values as creates, whatever they spell', { tags: ['slow'] }, async () => {
+  const [things] = doors.list as unknown as [Entity];
+  const spelled = (['room', 'id', 'handle', 'label'] as const).flatMap((field) =>
+    SPELLED_NAMES.map((value) => ({ field, value })),
+  );
+  const given = INPUTS.flatMap(({ field, text = '' }) => {
+    // A file has no such line.
+    if (text === '' || /^\[{1000}/.test(text)) return [];
+    return { field, value: JSON.parse(text) };
+  });
+  const rows = [...given, ...spelled].map(({ field, value }, at) => ({
+    ...{ room: `r${at % 7}`, id: `i${at}`, handle: `h${at}`, label: `l${at % 5}` },
+    [field]: value,
+  }));
+  const [created, loaded] = [await openBackedUp(doors), await openBackedUp(doors)];
+  const errors = await createEach(created, things, rows);
+  expect(codesOf(await load(loaded, things, rows, { windowRows: 100 }))).toEqual(errors);
+  for (const app of [created, loaded]) await app.settle();
+  expect(await comparableRows(loaded, doors)).toEqual(await comparableRows(created, doors));
+  expect(await findingsIn(loaded, [things])).toEqual([]);
+});
+
 describe('a load that dies', () => {
   const rows = ['0', '1', '2', '3', '4'].map((memberId) => ({
     team: String(Number(memberId) % 2),
@@ -206,6 +239,7 @@ describe('a load that dies', () => {
         };
         await expect(load(app, members, rows, { windowRows: 3 }), `call ${at}`).rejects.toThrow();
         app.memory.intercept = undefined;
+        app.advance(HELD_MS);
         const again = load(app, members, rows, { windowRows: 3 });
         // Only its last call says that a load is done.
         if (at === calls && side === 'after') await expect(again).rejects.toThrow('has rows of members');
@@ -335,4 +369,321 @@ test('leaves the rows of another program in a table of an index', async () => {
   const { rows: stored } = await storageRows.readRange(app.storage, { table, partition, from: '' });
   expect(stored.filter(({ properties }) => properties.Name).map(({ row }) => row)).toEqual(['1_city 1', 'of another']);
   expect((await findingsIn(app, [shops])).map(({ kind, row }) => [kind, row])).toEqual([['conflict', '1_city 1']]);
+});
+
+const few = shopRows.slice(0, 6);
+const isOfShops = ({ url, body }: { readonly url: string; readonly body?: unknown }) =>
+  url.includes('$batch') && /\/shops(\(|\s)/.test(String(body));
+const MARK = { table: storageSlots.SYSTEM_TABLE, partition: 'bulk-load', row: 'shops' };
+
+/** The engine of another process, whose journal has nothing to append yet. */
+function restarted({ engine, storage, backup }: BackedUp): Engine {
+  const journal = operationsBackup.createJournal({ backup, storage }, shopModel.list);
+  return { ...engine, storage: { ...storage, journal } };
+}
+
+/** Runs `act` right before the first transaction on entities of the load. */
+function inTheMiddle({ memory }: Pick<BackedUp, 'memory'>, act: () => Promise<unknown>): void {
+  let isPast = false;
+  memory.intercept = async (request, send) => {
+    if (!isPast && isOfShops(request)) {
+      isPast = true;
+      await act();
+    }
+    return send();
+  };
+}
+
+const codeOf = (loading: Promise<unknown>) =>
+  loading.then(
+    () => 'done',
+    (error: unknown) => (error instanceof RowkeyError ? error.code : String(error)),
+  );
+
+describe('a second run', () => {
+  test('is refused while the first one works, and until a minute after it was killed', async () => {
+    const app = await openBackedUp(shopModel);
+    const said: string[] = [];
+    inTheMiddle(app, async () => {
+      app.advance(HELD_MS - 2_000);
+      said.push(await codeOf(load(app, shops, few)));
+      throw new Error('This process is dead.');
+    });
+    await expect(load(app, shops, few)).rejects.toThrow('dead');
+    // A process that has died cannot say so.
+    await storageRows.tryAction(app.storage, MARK, {
+      ...{ kind: 'merge', row: MARK.row, properties: { Run: 'of the dead process' } },
+      etag: storageRows.ANY_ETAG,
+    });
+    said.push(await codeOf(load(app, shops, few)));
+    app.advance(HELD_MS);
+    expect(await load(app, shops, few)).toMatchObject({ rejections: [] });
+    expect(said).toEqual(['busy', 'busy']);
+    expect(await findingsIn(app, [shops])).toEqual([]);
+    expect(await storageRows.readRow(app.storage, MARK)).toBeUndefined();
+  });
+
+  test('begins at once after one that has ended with an error', async () => {
+    const app = await openBackedUp(shopModel);
+    async function* broken() {
+      yield* few;
+      throw new Error('The file cannot be read.');
+    }
+    await expect(bulkLoad(app.engine, shops, broken(), { windowRows: 3 })).rejects.toThrow('cannot be read');
+    expect(await load(app, shops, few)).toMatchObject({ created: 0, existing: 6, rejections: [] });
+  });
+
+  test('is refused however long the first one works', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const app = await openBackedUp(shopModel);
+    const etagNow = async () => (await storageRows.readRow(app.storage, MARK))?.etag;
+    let said = '';
+    inTheMiddle(app, async () => {
+      for (let minutes = 0; minutes < 3; minutes += 1) {
+        const before = await etagNow();
+        app.advance(HELD_MS - 2_000);
+        vi.advanceTimersByTime(HELD_MS);
+        await vi.waitFor(async () => expect(await etagNow()).not.toBe(before), PATIENCE_MS);
+      }
+      said = await codeOf(load(app, shops, few));
+    });
+    expect(await load(app, shops, few)).toMatchObject({ created: 6 });
+    expect(said).toBe('busy');
+  });
+
+  test('can be run again although the first one, which stood still, has ended since', async () => {
+    const app = await openBackedUp(shopModel);
+    async function* broken() {
+      yield* few.slice(0, 3);
+      throw new Error('The file cannot be read.');
+    }
+    inTheMiddle(app, async () => {
+      app.advance(HELD_MS);
+      await expect(bulkLoad(app.engine, shops, broken(), { windowRows: 3 })).rejects.toThrow('cannot be read');
+    });
+    await load(app, shops, few);
+    expect(await load(app, shops, few)).toMatchObject({ created: 0, existing: 6 });
+    expect(await findingsIn(app, [shops])).toEqual([]);
+  });
+
+  test('adds the entries of a row that a late request of the first one has stored meanwhile', async () => {
+    const app = await openBackedUp(shopModel);
+    const late: (() => Promise<unknown>)[] = [];
+    app.memory.intercept = async (request, send) => {
+      if (!isOfShops(request)) return send();
+      const { abortSignal: _, ...kept } = request;
+      late.push(() => app.memory.httpClient.sendRequest(kept));
+      throw new Error('This process is dead.');
+    };
+    await expect(load(app, shops, few)).rejects.toThrow('dead');
+    app.memory.intercept = undefined;
+    app.advance(HELD_MS);
+    inTheMiddle(app, () => Promise.all(late.map((arrive) => arrive())));
+    expect(late.length).toBeGreaterThan(0);
+    expect(await load(app, shops, few)).toMatchObject({ created: 0, existing: 6, rejections: [] });
+    expect(await findingsIn(app, [shops])).toEqual([]);
+  });
+
+  test('adds to the journal what the first one had stored when it was killed', async () => {
+    const app = await openBackedUp(shopModel);
+    await app.snapshot();
+    let isDead = false;
+    for (const memory of [app.memory, app.backupMemory])
+      memory.intercept = async (request, send) => {
+        if (isDead) throw new Error('This process is dead.');
+        const response = await send();
+        isDead ||= isOfShops(request);
+        return response;
+      };
+    await expect(load({ engine: restarted(app) }, shops, few)).rejects.toThrow();
+    for (const memory of [app.memory, app.backupMemory]) memory.intercept = undefined;
+    app.advance(HELD_MS);
+    const { created, existing } = await load({ engine: restarted(app) }, shops, few);
+    expect(existing).toBeGreaterThan(0);
+    expect(created + existing).toBe(6);
+    const target = await app.openTarget({ accounts: 1, prefix: '' });
+    const { findings } = await app.restore(target, app.cut());
+    expect(findings).toEqual([]);
+    expect(await tablesOf(target)).toEqual(await tablesOf(app));
+  });
+});
+
+test('refuses an entity that gets another key, before it writes anything', async () => {
+  const app = await openBackedUp(shopModel);
+  const rekey = { has: () => true, phaseOf: async () => 'waiting' as const, find: async () => undefined };
+  const engine = { ...app.engine, rekey };
+  expect(await codeOf(load({ engine }, shops, few))).toBe('busy');
+  expect(await storageRows.readRow(app.storage, MARK)).toBeUndefined();
+});
+
+test('a lost request or reply doubles no total, list or entry, and loses none', { tags: ['slow'] }, async () => {
+  const reference = await openBackedUp(shopModel);
+  const count = countRequests(reference);
+  await load(reference, shops, few);
+  const [calls, wanted] = [count(), await tablesOf(reference)];
+  for (const fault of ['request', 'reply'] as const)
+    for (const at of samplePoints(calls, IS_EVERY_CALL ? calls : 10)) {
+      const app = await openBackedUp(shopModel);
+      let call = 0;
+      app.memory.intercept = async (request, send) => {
+        call += 1;
+        if (call !== at) return send();
+        if (fault === 'reply') await send();
+        throw new RestError(`The ${fault} is lost.`, { code: 'ECONNRESET', request });
+      };
+      // The outcome of what is sent once may be unknown.
+      const outcome = await codeOf(load(app, shops, few));
+      expect(['done', 'storage-unavailable'], `${fault} ${at}`).toContain(outcome);
+      app.advance(HELD_MS);
+      if (outcome !== 'done')
+        expect(await load(app, shops, few), `${fault} ${at}`).toMatchObject({ read: 6, rejections: [] });
+      expect(await tablesOf(app), `${fault} ${at}`).toEqual(wanted);
+      expect(await findingsIn(app, [shops]), `${fault} ${at}`).toEqual([]);
+    }
+});
+
+test('clients that create other entities meanwhile get no value of the load, and it gets none of theirs', {
+  tags: ['slow'],
+}, async () => {
+  const reference = await openBackedUp(shopModel);
+  const count = countRequests(reference);
+  await load(reference, shops, few);
+  const calls = count();
+  for (const at of samplePoints(calls, IS_EVERY_CALL ? calls : 10)) {
+    const app = await openBackedUp(shopModel);
+    let call = 0;
+    const outcomes: string[] = [];
+    // A process of its own, which waits for no write of this one.
+    const clients = engineCore.createEngine(storageAccounts.openStorage(app.memory), { now: app.now });
+    app.memory.intercept = async (_, send) => {
+      call += 1;
+      if (call === at)
+        for (const theirs of [
+          { city: 'theirs', id: '0' },
+          { city: 'city 1', id: '1' },
+          { city: 'city 2', id: 'theirs' },
+        ])
+          outcomes.push(await codeOf(engineWrite.createEntity(clients, shops, theirs)));
+      return send();
+    };
+    const report = await codeOf(load(app, shops, few));
+    app.memory.intercept = undefined;
+    await app.settle();
+    // A client that comes first owns the table.
+    expect(report === 'done' || at <= 3, `call ${at}: ${report}`).toBe(true);
+    expect(
+      outcomes.every((code) => ['done', 'duplicate-key', 'duplicate-value'].includes(code)),
+      `${outcomes}`,
+    ).toBe(true);
+    const { items } = await engineRead.scanEntities(app.engine, shops, { top: 100 });
+    const ids = items.map(({ id }) => id);
+    expect(new Set(ids).size, `call ${at}`).toBe(ids.length);
+    expect(ids.length, `call ${at}`).toBe(report === 'done' ? 7 : 3);
+    expect(await findingsIn(app, [shops]), `call ${at}`).toEqual([]);
+  }
+});
+
+test('a snapshot at any moment of a load, and the journal, have all of it', { tags: ['slow'] }, async () => {
+  const reference = await openBackedUp(shopModel);
+  const count = countRequests(reference);
+  await load(reference, shops, few);
+  for (const at of samplePoints(count(), 5)) {
+    const app = await openBackedUp(shopModel);
+    let call = 0;
+    app.memory.intercept = async (_, send) => {
+      call += 1;
+      if (call === at) await app.snapshot();
+      return send();
+    };
+    expect(await load(app, shops, few)).toMatchObject({ created: 6 });
+    app.memory.intercept = undefined;
+    const target = await app.openTarget({ accounts: 1, prefix: '' });
+    const { findings } = await app.restore(target, app.cut());
+    expect(findings, `call ${at}`).toEqual([]);
+    expect(await tablesOf(target), `call ${at}`).toEqual(await tablesOf(app));
+  }
+});
+
+describe('a load beside a move between accounts', () => {
+  const NAMES = ['first', 'second'];
+
+  async function openTwo() {
+    const accounts = createAccounts(NAMES);
+    await storageTables.provision(accounts.open(), operationsModel.resourcesOf(shopModel.list, Date.now(), shopModel));
+    return accounts;
+  }
+
+  test('recognizes a row that it has stored, although the fence of its first request is gone', async () => {
+    const { open, openWith } = await openTwo();
+    const storage = open();
+    const [row = {}] = few;
+    const slot = storageSlots.slotOf('city 0');
+    const owner = (await storageSlots.ownerOf(storage, 'city 0')) as Account;
+    const move = '!m1';
+    const to = NAMES.find((name) => name !== owner.name) ?? '';
+    await storageSlots.changeSlots(owner, [slot], () => ({ phase: 'fencing', move, to }));
+    let isPast = false;
+    const { options } = openWith(undefined, 0);
+    const losing = options.map((account) => ({
+      ...account,
+      httpClient: {
+        async sendRequest(request: Parameters<typeof account.httpClient.sendRequest>[0]) {
+          const response = await account.httpClient.sendRequest(request);
+          const isStored = async () =>
+            (await storageRows.readRow(owner, { table: 'shops', partition: 'city 0', row: '0' })) !== undefined;
+          if (isPast || !isOfShops(request) || !(await isStored())) return response;
+          isPast = true;
+          // The move is aborted, and cleaned up.
+          await storageSlots.changeSlots(owner, [slot], () => ({ phase: 'at rest' }));
+          await owner.table('shops').deleteEntity('city 0', storageSlots.fenceOf(move));
+          throw new RestError('The reply is lost.', { code: 'ECONNRESET', request });
+        },
+      },
+    }));
+    const engine = engineCore.createEngine(storageAccounts.openStorage({ accounts: losing }));
+    expect(await load({ engine }, shops, [row])).toMatchObject({ created: 1, rejections: [] });
+    expect(isPast).toBe(true);
+    expect(await findingsIn({ engine: engineCore.createEngine(open()) }, [shops])).toEqual([]);
+  });
+
+  test('stores all rows with what follows from them, also if movers die', { tags: ['slow'] }, async () => {
+    const given = { timing: QUICK, resources: operationsModel.resourcesOf(shopModel.list, Date.now(), shopModel) };
+    for (const at of samplePoints(60, 3)) {
+      const { open, openWith } = await openTwo();
+      const first = (open() as Several).accounts.list[0];
+      const slots = ['city 0', 'city 1', 'city 2', 'all'].map(storageSlots.slotOf);
+      const isMoving = async () => {
+        const { moves } = (await storageSlots.readOwned(first)) ?? {};
+        return slots.some((slot) => moves?.has(storageSlots.slotIndex(slot)));
+      };
+      const moveTo = async (to: string, act: () => Promise<unknown>) => {
+        let hasEnded = false;
+        const moving = operationsMove
+          .moveSlots(openWith('crash after', at).storage, [{ slots, to }], given)
+          .catch(() => undefined)
+          .finally(() => {
+            hasEnded = true;
+          });
+        while (!hasEnded && !(await isMoving())) await setImmediate();
+        // A process that begins now knows of the move.
+        await Promise.all([act(), moving.then(resume)]);
+      };
+      const resume = (): Promise<unknown> =>
+        operationsMove.resumeMoves(open(), given).catch((error: unknown) => {
+          // A machine that is busy elsewhere may not renew the hold of a mover in time.
+          if (!baseValues.hasCode(error, 'busy')) throw error;
+          return resume();
+        });
+      await moveTo('first', async () => undefined);
+      await moveTo('second', async () => {
+        const report = await load({ engine: engineCore.createEngine(open()) }, shops, shopRows.slice(0, 60));
+        expect(report, `${at}`).toMatchObject({ created: 60, rejections: [] });
+      });
+      const engine = engineCore.createEngine(open());
+      expect(await findingsIn({ engine }, [shops]), `${at}`).toEqual([]);
+      const { items } = await engineRead.scanEntities(engine, shops, { top: 100 });
+      expect(items.length, `${at}`).toBe(60);
+    }
+  });
 });
