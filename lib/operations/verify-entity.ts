@@ -50,8 +50,10 @@ export async function checkEntity(
   if (!row || snapshot.state !== 'live') return [];
   // The move or archive that created the row finishes it. If that operation failed, an operator must act.
   const { MovingFrom, Leaving } = snapshot.system;
-  if (MovingFrom || Leaving)
-    return only === undefined ? [{ kind: 'unfinished', of: MovingFrom ? 'MovingFrom' : 'Leaving', ...address }] : [];
+  if ((MovingFrom || Leaving) && only === undefined)
+    return [{ kind: 'unfinished', of: MovingFrom ? 'MovingFrom' : 'Leaving', ...address }];
+  // The write of an entity that arrives has written its entries. One that leaves may stay.
+  if (MovingFrom) return [];
   // Nothing is repaired: the row would claim unique values and index entries, and a delete would lose data.
   const isElsewhere = (other: Entity) => !isDeepStrictEqual(addressIfAny(other, snapshot.values), address);
   const former = formerOf(entity);

@@ -7,7 +7,7 @@ import { type Finding, type Suspicion, toFinding } from '../define/declaration/f
 import { parseKey } from '../define/keys/key-template.ts';
 import { tablesOf } from '../define/places/index-entries.ts';
 import type { Engine } from '../engine/engine.ts';
-import { declarationOf, hasKeyOf, judgeRow } from '../engine/read/entity-rows.ts';
+import { declarationOf, hasKeyOf, judgeRow, requireRekeyed } from '../engine/read/entity-rows.ts';
 import { ANY_ROWS } from '../engine/read/page-length.ts';
 import { furtherTypes } from '../engine/reconcile/check-further-rows.ts';
 import { listFormOf } from '../engine/write/siblings.ts';
@@ -104,6 +104,8 @@ export const verifyPage = inPattern(
   async (engine: Engine, declared: Entity, options: VerifyOptions): Promise<VerifyPage> => {
     const entity = await declarationOf(engine, declared);
     const { position = { table: 0, left: 0 }, top, repair, only, patience = PATIENCE_MS, maxTransactions } = options;
+    // An entity that gets another key has its entries once it has arrived, and reads through the index would miss it until then.
+    if (only !== undefined) await requireRekeyed(engine, entity);
     const tables = tablesToCheck(entity, only);
     const table = tables[position.table];
     if (table === undefined) return { checked: 0, findings: [], next: undefined, left: position.left };

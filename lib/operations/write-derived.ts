@@ -104,7 +104,7 @@ export async function writeDerived<Stored extends StoredEntity>(
 
 /** Inserts rows. Returns those in whose place there is another row. */
 async function insertEach(storage: Storage, batch: RowsBatch): Promise<readonly Action[]> {
-  if (await trySubmit(storage, { ...batch, isRepeatable: true })) return [];
+  if (await trySubmit(storage, batch)) return [];
   if (batch.actions.length === 1) return batch.actions;
   const left = await pMap(batch.actions, (action) => insertEach(storage, { ...batch, actions: [action] }), {
     concurrency: WRITE_CONCURRENCY,

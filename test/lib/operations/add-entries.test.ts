@@ -1,10 +1,13 @@
+import { syncBuiltinESMExports } from 'node:module';
+import timersPromises from 'node:timers/promises';
 import type { HttpClient } from '@azure/core-rest-pipeline';
 import { TableClient } from '@azure/data-tables';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, indexEntity, interPartitionIndex, total, type Values } from '../../../lib/index.ts';
 import { httpClient } from '../../../local/walk/known-messages.ts';
 import { allPages } from '../../all-pages.ts';
+import { lateHttpClient } from '../../faulty-http-client.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { defineCodec, definePlaces } from '../../kit/define.ts';
 import { engineWrite } from '../../kit/engine.ts';
@@ -16,6 +19,7 @@ import { openWorld } from '../../world.ts';
 /** Builds of indexes over entities that are stored already. */
 
 const INDEXES = ['code', 'ofOwner', 'names', 'perOwner'] as const;
+const TABLES = { code: 'thingsbycode', ofOwner: 'thingsbyowner', names: 'thingnames', perOwner: 'thingtotals' };
 const { things } = deploy(
   defineEntity('things', {
     schema: z.object({ id: z.string(), owner: z.string(), code: z.string() }),
@@ -106,7 +110,6 @@ const MEANWHILE: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   changed: (id) => engineWrite.patchEntity(engine, things, { id }, { owner: 'bob', code: `n${id}` }),
   deleted: (id) => engineWrite.deleteEntity(engine, things, { id }),
 };
-const TABLES = { code: 'thingsbycode', ofOwner: 'thingsbyowner', names: 'thingnames', perOwner: 'thingtotals' };
 
 test('an entity that is changed or deleted before its entry is written leaves no wrong entry', async () => {
   for (const [what, act] of Object.entries(MEANWHILE))
@@ -146,4 +149,89 @@ test('a row of another program that cannot be read is reported, and leaves nothi
     ['missing', true],
   ]);
   expect(left).toBe(0);
+});
+
+/** Lets each wait end at once. Returns their durations; `during` is called in each. */
+function skipWaits(during: (milliseconds: unknown) => unknown = () => undefined): readonly unknown[] {
+  const waits: unknown[] = [];
+  const { setTimeout: wait } = timersPromises;
+  const replaceWait = (value: unknown) => {
+    Object.defineProperty(timersPromises, 'setTimeout', { value, configurable: true, writable: true });
+    syncBuiltinESMExports();
+  };
+  replaceWait(async (milliseconds: unknown, value: unknown) => {
+    waits.push(milliseconds);
+    await during(milliseconds);
+    return value;
+  });
+  onTestFinished(() => replaceWait(wait));
+  return waits;
+}
+
+test('a build does not wait before it looks again at what it can repair, and waits before it reports the rest', async () => {
+  await store([thing('e1', { owner: 'eve' }), thing('e2', { code: 'equal' }), thing('e3', { code: 'equal' })]);
+  const stale = {
+    EntityType: 'things',
+    SourcePartition: 'e1',
+    SourceRow: 'thing',
+    id: 'e1',
+    owner: 'eve',
+    code: 'old',
+  };
+  const entry = { table: 'thingsbyowner', partition: 'eve', row: 'e1' };
+  await storageRows.tryAction(storage, entry, { kind: 'insert', row: entry.row, properties: stale });
+  const waits = skipWaits();
+  expect((await build('ofOwner')).found).toContain('stale true');
+  expect(waits).not.toContain(TOO_LONG);
+  expect((await build('code')).found).toContain('conflict false');
+  expect(waits).toContain(TOO_LONG);
+});
+
+test('an insert without a reply, which storage executes after the entity was deleted, leaves no entry', async () => {
+  for (const index of INDEXES) {
+    const id = `late${index}`;
+    await store([thing(id)]);
+    const isInsert = ({
+      method,
+      url,
+      body,
+    }: {
+      readonly method: string;
+      readonly url: string;
+      readonly body?: unknown;
+    }) => method !== 'GET' && `${url} ${body}`.includes(TABLES[index]);
+    const client = lateHttpClient(isInsert);
+    let isDeleted = false;
+    const removeAndArrive = async () => {
+      if (isDeleted) return;
+      isDeleted = true;
+      await engineWrite.deleteEntity(engine, things, { id });
+      await client.arrive();
+    };
+    skipWaits(removeAndArrive);
+    await build(index, { by: world.engineThrough(client), patience: 0 });
+    await removeAndArrive();
+  }
+  await world.settle();
+  expect((await findingsNow()).filter((finding) => finding.includes('orphaned'))).toEqual([]);
+});
+
+test('a build adds the entries of an entity whose operation has begun, and may be undone', async () => {
+  await store([thing('f1', { owner: 'flo' })]);
+  const close = async (Leaving: string) => {
+    const etag = storageRows.ANY_ETAG;
+    const merge = { kind: 'merge', row: 'thing', properties: { Leaving }, etag } as const;
+    expect(await storageRows.tryAction(storage, { table: 'things', partition: 'f1' }, merge)).toBe(true);
+  };
+  await close('an operation');
+  for (const index of INDEXES) expect((await build(index, { patience: 0 })).found).toContain('missing true');
+  await close('');
+  expect((await findingsNow()).filter((finding) => finding.includes('f1'))).toEqual([]);
+});
+
+test('a build is refused while the entities get another key', async () => {
+  for (const phase of ['waiting', 'moving'] as const) {
+    const rekey = { has: () => true, phaseOf: async () => phase, find: async () => undefined };
+    await expect(build('ofOwner', { by: { ...engine, rekey } })).rejects.toMatchObject({ code: 'busy' });
+  }
 });
