@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { RowkeyError } from '../base/errors.ts';
 import { DAY_MS, isoInstant } from '../base/time.ts';
-import { pick, withoutPrototype } from '../base/values.ts';
+import { omit, pick, withoutPrototype } from '../base/values.ts';
 import { commandLine } from '../command-line.ts';
 import type { Entity } from '../define/declaration/entity.ts';
 import type { IndexShape } from '../define/declaration/projection.ts';
@@ -19,7 +19,7 @@ import { ACCOUNTS_PARTITION, SYSTEM_TABLE } from '../storage/slot-row.ts';
 import { accountsOf } from '../storage/storage.ts';
 import { inPattern } from '../telemetry/span.ts';
 import { describeForeign } from './foreign-rows.ts';
-import { isBuilt, isKey, recordModel, type Shape, type Shapes, shapeOf, tablesOf } from './model-record.ts';
+import { isBuilt, isKey, readShapes, recordModel, type Shape, type Shapes, shapeOf, tablesOf } from './model-record.ts';
 import { resourcesOf } from './resources.ts';
 
 /**
@@ -256,6 +256,29 @@ async function compareModel(
       `The model changed in a way that makes stored data unreachable or loses it: ${refused.join('; ')}. Undo the change, or set AGREED_MODEL_CHANGES to ${word}.`,
     );
   return changes;
+}
+
+/** What the record has besides the declaration of an entity. */
+const UPKEEP = ['partition', 'row', 'rekey', 'former', 'hasForeignRows', 'unbuilt', 'leftOver'];
+
+/**
+ * Throws `wrong-setting` if the app has recorded another declaration. For commands that write rows past the app: it would not find them, or
+ * lack what follows from them. An app that has not started yet has recorded none.
+ */
+export async function requireRecorded(engine: Engine, entities: readonly Entity[]): Promise<void> {
+  const recorded = await readShapes(engine);
+  const others = entities.filter((entity) => {
+    const { shape } = recorded.get(entity.name) ?? {};
+    if (!shape) return false;
+    const hasKey = isKey(entity, shape) || isKey(entity.formerKey, shape);
+    return !hasKey || !isDeepStrictEqual(omit(shapeOf(entity, shape), UPKEEP), omit(shape, UPKEEP));
+  });
+  if (others.length === 0) return;
+  const names = others.map(({ name }) => name).join(', ');
+  throw new RowkeyError(
+    'wrong-setting',
+    `The app has recorded another declaration of ${names}. Deploy the model first, or use that of the release that runs.`,
+  );
 }
 
 interface Stored {

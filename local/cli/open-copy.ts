@@ -5,7 +5,9 @@ import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import { createJournal } from '../../lib/operations/backup/journal.ts';
+import { requireRecorded } from '../../lib/operations/model-guard.ts';
 import { createRekey } from '../../lib/operations/rekey.ts';
+import { BACKUP_CONNECTION } from '../../lib/settings.ts';
 import { BACKUP_ACCOUNT, openStorage } from '../../lib/storage/storage.ts';
 import type { Mapping } from '../copy/read-source.ts';
 import { importModel } from '../instance/import-model.ts';
@@ -66,15 +68,18 @@ export function copyOpener(own?: LinkedModel): (opening: Opening) => Promise<Ope
 /** The engine of an app, for a command that writes its rows without the API. */
 export async function openEngine(found: FoundAccounts, model: LinkedModel, data: string): Promise<Engine> {
   const plain = openStorage(found.options, model.prefix);
+  // Without it, changes would be in no backup until its next snapshot.
+  if (model.backup && !found.backup) throw new Error(`The model declares a backup: set ${BACKUP_CONNECTION}.`);
   const backup =
     model.backup && found.backup
       ? openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, model.prefix)
       : undefined;
-  // Else changes would be in no backup until its next snapshot.
   const storage = backup ? { ...plain, backup, journal: createJournal({ backup, storage: plain }, model.list) } : plain;
   const { rulesMaxAge, queueParts } = model;
   const options = { keys: await openKeys(found, data), rulesMaxAge, queueParts, rekey: createRekey(model.list) };
-  return createEngine(withShapes(storage, model.list), options);
+  const engine = createEngine(withShapes(storage, model.list), options);
+  await requireRecorded(engine, model.list);
+  return engine;
 }
 
 /** An app on this machine has no identity of its own. */
