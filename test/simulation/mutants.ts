@@ -55,7 +55,7 @@ const BACKUP: readonly Mutant[] = [
   },
   {
     without: 'A queue function adds values without their types',
-    file: 'lib/engine/consume/consume.ts',
+    file: 'lib/engine/journal-named.ts',
     edits: [[', before: further.before, isTyped: true }', ', before: further.before }']],
   },
   {
@@ -106,7 +106,7 @@ export const MUTANTS: readonly Mutant[] = [
   {
     without: 'A write requires no fence while its partition is moved',
     file: 'lib/storage/fence.ts',
-    edits: [['return await sendTo({ fence: fenceOf(move) });', 'return await sendTo({});']],
+    edits: [['sendTo(move === undefined ? {} : { fence: fenceOf(move) })', 'sendTo({})']],
   },
   {
     without: 'A total is written without its ETag',

@@ -215,7 +215,7 @@ export const ENGINE_WRITE: readonly Cut[] = [
     without: 'A transaction may have any size',
     recommendations: ['g-egt-4mb'],
     file: 'lib/engine/write/plan.ts',
-    edits: [['  if (actions.length > 1 && needed > limit)', '  if (actions.length > 1 && needed > 9 * limit)']],
+    edits: [['  if (actions.length <= 1 || needed <= limit)', '  if (actions.length <= 1 || needed <= 9 * limit)']],
     test: ['test/lib/engine/write/entity-batch.test.ts', 'takes as few transactions as its bytes fit into'],
     finds: 'to be 4',
   },
