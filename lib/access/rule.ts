@@ -1,6 +1,6 @@
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
-import { hasTerms } from '../define/declaration/access.ts';
+import { type Action, hasTerms } from '../define/declaration/access.ts';
 import { type Entity, withArchives } from '../define/declaration/entity.ts';
 import type { Caller } from './token.ts';
 
@@ -86,7 +86,11 @@ export function hasWriteOnlyRoles({ access }: Entity): boolean {
 /** Throws `forbidden` unless the caller has one of the roles. `closed` says why there is none. */
 export function requireRole(caller: Roles, roles: readonly string[], closed?: string): void {
   for (const role of roles) if (caller.roles.includes(role)) return;
-  if (closed !== undefined || roles.length === 0) throw new RowkeyError('forbidden', closed ?? 'No role may do this.');
+  if (closed !== undefined || roles.length === 0)
+    throw new RowkeyError(
+      'forbidden',
+      closed ?? 'No role of the model may do this. Name one in access of the entity, or do it in an operation.',
+    );
   const accepted = roles.join(', ');
   throw new RowkeyError(
     'forbidden',
@@ -97,16 +101,31 @@ export function requireRole(caller: Roles, roles: readonly string[], closed?: st
 
 /** The roles that read every row, for the error of a caller whom rules limit. */
 export function nameAllReaders(entity: Entity): string {
-  return nameRoles(entity.access.read.filter((role) => canReadAll(entity, { roles: [role] })));
+  return nameRoles(
+    entity,
+    entity.access.read.filter((role) => canReadAll(entity, { roles: [role] })),
+  );
 }
 
-function nameRoles(roles: readonly string[]): string {
-  return roles.join(', ') || 'a role that no rule on rows limits: the model declares none';
+/** The roles that write every row in each of these ways, for the error of a caller whom rules limit. */
+export function nameAllWriters(entity: Entity, actions: readonly Action[]): string {
+  const { rules, write } = entity.access;
+  const reachesAll = (role: string) =>
+    actions.every((action) => rules?.[action].some((one) => one.role === role && !hasTerms(one)) ?? true);
+  return nameRoles(entity, write.filter(reachesAll));
+}
+
+/** Without roles, says what to declare. */
+function nameRoles({ name, access: { steward, restricted } }: Entity, roles: readonly string[]): string {
+  if (roles.length > 0) return roles.join(', ');
+  const unlimited = 'a role that no rule on rows limits: the model declares none';
+  if (steward !== undefined) return `${unlimited}. Name ${steward} in every field of access.restricted of ${name}`;
+  return `${unlimited}. Declare one as steward of defineModel${restricted ? ', and name it in access.restricted' : ''}`;
 }
 
 /** Throws `forbidden` unless the caller may read the entity. */
 export function requireReader(entity: Entity, caller: Roles): void {
-  if (!canRead(entity, caller)) throw createRoleError(entity.name, entity.access.read);
+  if (!canRead(entity, caller)) throw createRoleError(entity.name, entity.access.read.join(', '));
 }
 
 /** Throws `forbidden` unless the caller may read every row of the entity with all its fields. */
@@ -114,7 +133,7 @@ export function requireWholeReader(entity: Entity, caller: Roles): void {
   if (canReadWhole(entity, caller)) return;
   // The caller may have others, which read some rows or fields.
   const enough = entity.access.read.filter((role) => canReadWhole(entity, { roles: [role] }));
-  throw createRoleError(`every row of ${entity.name} with all its fields`, enough);
+  throw createRoleError(`every row of ${entity.name} with all its fields`, nameRoles(entity, enough));
 }
 
 /**
@@ -134,8 +153,8 @@ export function requireFields(entity: Entity, caller: Roles, fields: readonly st
     });
 }
 
-function createRoleError(what: string, roles: readonly string[]): RowkeyError {
+function createRoleError(what: string, accepted: string): RowkeyError {
   return new RowkeyError('forbidden', `The request requires a role that may read ${what}; the token has none.`, {
-    accepted: nameRoles(roles),
+    accepted,
   });
 }

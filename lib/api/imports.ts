@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { limitOf } from '../access/limit.ts';
-import { requireFields, requireRole } from '../access/rule.ts';
+import { nameAllReaders, nameAllWriters, requireFields, requireRole } from '../access/rule.ts';
 import type { Caller } from '../access/token.ts';
 import { RowkeyError } from '../base/errors.ts';
 import { onceFor } from '../base/once.ts';
@@ -70,7 +70,7 @@ export function archivedFileOperations(entity: Entity, field: string, operatorRo
     kind: 'read',
     async admit(caller, _, view) {
       requireRole(caller, entity.access.read);
-      if (await limitOf(view, entity, 'read')) throw needsEveryRow(entity, 'read');
+      if (await limitOf(view, entity, 'read')) throw needsEveryRow(entity, 'read', nameAllReaders(entity));
       requireFields(entity, caller, [field]);
     },
     async run({ engine }, { key, isKnown }) {
@@ -102,11 +102,10 @@ export async function requireWholeWriter(
   actions: readonly ('create' | 'update' | 'delete')[] = ['create', 'update'],
 ): Promise<void> {
   requireRole(caller, entity.access.write);
-  for (const action of actions) if (await limitOf(view, entity, action)) throw needsEveryRow(entity, 'write');
+  for (const action of actions)
+    if (await limitOf(view, entity, action)) throw needsEveryRow(entity, 'write', nameAllWriters(entity, actions));
 }
 
-function needsEveryRow({ name }: Entity, verb: 'read' | 'write'): RowkeyError {
-  return new RowkeyError('forbidden', `The rules of ${name} let the caller ${verb} some rows only.`, {
-    accepted: `a role that may ${verb} every row`,
-  });
+function needsEveryRow({ name }: Entity, verb: 'read' | 'write', accepted: string): RowkeyError {
+  return new RowkeyError('forbidden', `The rules of ${name} let the caller ${verb} some rows only.`, { accepted });
 }

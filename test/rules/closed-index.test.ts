@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, defineModel, indexEntity, interPartitionIndex, memberOf } from '../../lib/index.ts';
+import { defineEntity, defineModel, indexEntity, interPartitionIndex, memberOf, subject } from '../../lib/index.ts';
 import { openAccessApp } from '../access-app.ts';
 import { openApp } from '../open-app.ts';
 
@@ -108,8 +108,37 @@ describe('an index', () => {
     };
     expect(await ask({ roles: ['operator'] }, 'POST', 'operations/why', question)).toMatchObject({
       status: 403,
-      body: { accepted: 'a role that no rule on rows limits: the model declares none' },
+      body: {
+        accepted: 'a role that no rule on rows limits: the model declares none. Declare one as steward of defineModel',
+      },
     });
+  });
+
+  test('is no way to read or import all rows, and the error names a role that may, or says to declare one', async () => {
+    const rule = [{ role: 'user', where: { houseId: inHouse } }] as const;
+    const access = { read: rule, write: rule, set: { secret: subject() } };
+    const hidden = { ...access, restricted: { kind: ['user'] } };
+    const acceptedBy = async (of: object, more: { readonly steward?: 'support' }) => {
+      const { ask } = await openAccessApp(import.meta.url, modelOf(toolsWith(interPartitionIndex(place), of), more));
+      const caller = { subject: 'ann', roles: ['user', 'operator'] };
+      const scan = await ask(caller, 'GET', 'operations/scan/tools');
+      const write = await ask(caller, 'POST', 'operations/import/tools', {
+        actions: [{ put: { houseId: 'h', toolId: 't', kind: 'k', secret: 's' } }],
+      });
+      expect([scan.status, write.status]).toEqual([403, 403]);
+      return [scan.body.accepted, write.body.accepted];
+    };
+    const nobody = 'a role that no rule on rows limits: the model declares none.';
+    const declare = `${nobody} Declare one as steward of defineModel`;
+    expect(await acceptedBy(access, {})).toEqual([declare, declare]);
+    expect(await acceptedBy(access, { steward: 'support' })).toEqual(['support', 'support']);
+    const named = `${declare}, and name it in access.restricted`;
+    expect(await acceptedBy(hidden, {})).toEqual([named, named]);
+    // Such a steward reads every row, and writes none.
+    expect(await acceptedBy(hidden, { steward: 'support' })).toEqual([
+      'support',
+      `${nobody} Name support in every field of access.restricted of tools`,
+    ]);
   });
 
   test('that is unique is read by its values, and not as a range that no rule bounds', async () => {
