@@ -7,14 +7,15 @@ import { type Command, Option } from 'commander';
 import pMap from 'p-map';
 import { z } from 'zod';
 import type { Values } from '../../lib/base/values.ts';
+import { withShapes } from '../../lib/define/codec/existing-rows.ts';
 import type { Entity } from '../../lib/define/declaration/entity.ts';
 import type { Model } from '../../lib/define/define-model.ts';
 import { pathTo } from '../../lib/http/route.ts';
-import type { Storage } from '../../lib/storage/storage.ts';
+import { openStorage, type Storage } from '../../lib/storage/storage.ts';
 import type { LocalApp } from '../instance/local-app.ts';
 import { exportAll } from './everything/export-all.ts';
 import { listLost } from './lost-fields.ts';
-import { accountsOpener } from './open-accounts.ts';
+import { findAccounts } from './open-accounts.ts';
 import { INTERRUPTED_EXIT_CODE, startProgress } from './progress.ts';
 import { findModel, toStoredEntity } from './stored-entity.ts';
 import { readStoredRows, toODataJson, toTypedCsv } from './stored-rows.ts';
@@ -35,10 +36,11 @@ const FILES_CONCURRENCY = 8;
 /** Opens the storage accounts of an app. Tests have their own. */
 type OpenStorage = (model: Model, folder: string) => Promise<Storage>;
 
-const openStorage: OpenStorage = async (model, folder) => (await accountsOpener(model)(folder)).storage;
+const openOwnStorage: OpenStorage = async ({ list, prefix }, folder) =>
+  withShapes(openStorage((await findAccounts(folder)).options, prefix), list);
 
 /** Creates the command for the entities of `own`, or of the app in the current folder. */
-export function createExportCommand(own?: LocalApp, open: OpenStorage = openStorage): Command {
+export function createExportCommand(own?: LocalApp, open: OpenStorage = openOwnStorage): Command {
   return createTargetCommand(
     'Exports all entities of a kind to an NDJSON file (also .gz) in key order, or with --all everything to a tar file. The command import reads both.',
   )

@@ -10,9 +10,10 @@ import type { KeyRingOptions } from '../../lib/storage/lazy-key-ring.ts';
 import { type AccountOptions, openStorage, type Storage, type StorageOptions } from '../../lib/storage/storage.ts';
 import { createEmulatorAccount, formatConnectionString } from '../instance/azurite.ts';
 import { readInstance } from '../instance/instance.ts';
-import { loadModel } from '../instance/load-local-app.ts';
+import type { LocalApp } from '../instance/local-app.ts';
 import { readSecrets } from '../instance/secrets.ts';
 import { BACKUP_NUMBER, storageOptions } from '../instance/storage-accounts.ts';
+import { modelOf } from './stored-entity.ts';
 
 export interface OpenAccounts {
   readonly storage: Storage;
@@ -26,6 +27,7 @@ export interface OpenAccounts {
 /** The accounts of an app, and what its settings say beside them. */
 export interface FoundAccounts {
   readonly options: StorageOptions;
+  /** The model of the app. */
   loadModel(): Promise<Model>;
   readonly backup?: AccountOptions | undefined;
   readonly keys?: KeyRingOptions | undefined;
@@ -42,12 +44,13 @@ const UNUSED = {
 
 /**
  * Returns a function that opens the accounts of the local instance that runs on the data folder; else those that the environment variables of the app name, with
- * the identity that is signed in to the Azure CLI. Without a model, uses that of the app.
+ * the identity that is signed in to the Azure CLI. `own` is the app of a command that has one.
  */
-export function accountsOpener(model?: Model): (folder: string) => Promise<OpenAccounts> {
+export function accountsOpener(own?: LocalApp): (folder: string) => Promise<OpenAccounts> {
   return async (folder) => {
-    const { options, loadModel: loadOwn } = await findAccounts(folder);
-    const used = model ?? (await loadOwn());
+    const found = await findAccounts(folder, own);
+    const { options } = found;
+    const used = await found.loadModel();
     return {
       storage: withShapes(openStorage(options, used.prefix), used.list),
       resources: resourcesOf(used.list, Date.now(), used),
@@ -57,24 +60,24 @@ export function accountsOpener(model?: Model): (folder: string) => Promise<OpenA
   };
 }
 
-/** The accounts of the local instance that runs on the data folder; else those that the environment variables of the app name. */
-export async function findAccounts(folder: string): Promise<FoundAccounts> {
-  return (await localAccounts(folder)) ?? (await environmentAccounts(folder));
+/** The accounts of the local instance that runs on the data folder; else those that the environment variables of the app name, by default of the own one. */
+export async function findAccounts(folder: string, own?: LocalApp): Promise<FoundAccounts> {
+  return (await localAccounts(folder, own)) ?? (await environmentAccounts(folder, own));
 }
 
-async function localAccounts(folder: string): Promise<FoundAccounts | undefined> {
+async function localAccounts(folder: string, own: LocalApp | undefined): Promise<FoundAccounts | undefined> {
   const connections = await localConnections(folder);
   if (!connections) return undefined;
   return {
     options: storageOptions(connections.strings),
-    loadModel: () => loadModel(connections.app),
+    loadModel: () => modelOf(connections.app, own),
     backup: { connectionString: process.env.BackupStorage ?? connections.backup },
     keys: { file: join(folder, 'keys.json') },
     credential: async () => undefined,
   };
 }
 
-async function environmentAccounts(folder: string): Promise<FoundAccounts> {
+async function environmentAccounts(folder: string, own: LocalApp | undefined): Promise<FoundAccounts> {
   const settings = fromEnvironment({ ...UNUSED, ...process.env });
   if ('refusal' in settings)
     throw new Error(
@@ -89,7 +92,7 @@ async function environmentAccounts(folder: string): Promise<FoundAccounts> {
       : { ...storage, credential };
   return {
     options,
-    loadModel: () => loadModel('.'),
+    loadModel: () => modelOf(own?.folder ?? '.', own),
     backup: backup && { ...backup, credential },
     keys,
     credential: async () => credential,

@@ -3,6 +3,7 @@ import type { LinkedModel } from '../../lib/define/define-model.ts';
 import { createEngine, type Engine } from '../../lib/engine/engine.ts';
 import { BACKUP_CONNECTION } from '../../lib/settings.ts';
 import { BACKUP_ACCOUNT, openStorage, type Storage } from '../../lib/storage/storage.ts';
+import type { LocalApp } from '../instance/local-app.ts';
 import { findAccounts } from './open-accounts.ts';
 
 /** An app with its backup. */
@@ -13,11 +14,11 @@ export interface OpenBackup {
   readonly days: number;
 }
 
-/** Returns a function that opens the backup of an app, as `accountsOpener` opens accounts. Without a model, uses that of the app. */
-export function backupOpener(model?: LinkedModel): (folder: string) => Promise<OpenBackup> {
+/** Returns a function that opens the backup of an app, as `accountsOpener` opens accounts. */
+export function backupOpener(own?: LocalApp): (folder: string) => Promise<OpenBackup> {
   return async (folder) => {
-    const found = await findAccounts(folder);
-    const used = model ?? (await found.loadModel());
+    const found = await findAccounts(folder, own);
+    const used = await found.loadModel();
     if (!used.backup) throw new Error('The model declares no backup.');
     if (!found.backup) throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION}.`);
     const backup = openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, used.prefix);

@@ -11,6 +11,7 @@ import { BACKUP_CONNECTION } from '../../lib/settings.ts';
 import { BACKUP_ACCOUNT, openStorage } from '../../lib/storage/storage.ts';
 import type { Mapping } from '../copy/read-source.ts';
 import { importModel } from '../instance/import-model.ts';
+import type { LocalApp } from '../instance/local-app.ts';
 import { type FoundAccounts, findAccounts } from './open-accounts.ts';
 import { openKeys, toAccount } from './open-restore.ts';
 import { completeConnection } from './tables-account.ts';
@@ -42,8 +43,8 @@ const Mappings = z
   )
   .default({});
 
-/** Returns a function that opens what a copy needs, as `accountsOpener` opens accounts. Without a model, uses that of the app. */
-export function copyOpener(own?: LinkedModel): (opening: Opening) => Promise<OpenCopy> {
+/** Returns a function that opens what a copy needs, as `accountsOpener` opens accounts. */
+export function copyOpener(own?: LocalApp): (opening: Opening) => Promise<OpenCopy> {
   return async ({ data, from, source: file }) => {
     const source = await importModel(resolve(file));
     if (!source) throw new Error(`The file ${file} exports no "model".`);
@@ -51,8 +52,8 @@ export function copyOpener(own?: LinkedModel): (opening: Opening) => Promise<Ope
     const { data: maps } = Mappings.safeParse(exported.map);
     const { data: mapsBack } = Mappings.safeParse(exported.mapBack);
     if (!maps || !mapsBack) throw new Error(`"map" and "mapBack" of ${file} must have a function for each entity.`);
-    const found = await findAccounts(data);
-    const model = own ?? (await found.loadModel());
+    const found = await findAccounts(data, own);
+    const model = await found.loadModel();
     const there = toAccount(
       /^[a-z0-9]{3,24}$/.test(from) ? `https://${from}.table.core.windows.net` : completeConnection(from),
       (await found.credential()) ?? (await cliCredential(from)),

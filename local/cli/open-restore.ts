@@ -19,6 +19,7 @@ import {
   type Storage,
   type StorageOptions,
 } from '../../lib/storage/storage.ts';
+import type { LocalApp } from '../instance/local-app.ts';
 import { accountNames } from '../instance/storage-accounts.ts';
 import { type FoundAccounts, findAccounts } from './open-accounts.ts';
 
@@ -39,11 +40,11 @@ interface Opening {
   readonly backup?: string | undefined;
 }
 
-/** Returns a function that opens what a restore needs, as `accountsOpener` opens accounts. Without a model, uses that of the app. */
-export function restoreOpener(model?: LinkedModel): (opening: Opening) => Promise<OpenRestore> {
+/** Returns a function that opens what a restore needs, as `accountsOpener` opens accounts. */
+export function restoreOpener(own?: LocalApp): (opening: Opening) => Promise<OpenRestore> {
   return async ({ data, backup: given }) => {
-    const found = await findAccounts(data);
-    const used = model ?? (await found.loadModel());
+    const found = await findAccounts(data, own);
+    const used = await found.loadModel();
     const at = given === undefined ? found.backup : toAccount(given, await found.credential());
     if (!at) throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION}, or name its storage account by --backup.`);
     const backup = openStorage({ accounts: [{ ...at, name: BACKUP_ACCOUNT }] }, used.prefix);

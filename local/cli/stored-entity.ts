@@ -9,9 +9,12 @@ import type { TargetOptions } from './target.ts';
 /** Returns the model of the app that a command calls. `own` is the app of a remote API; default: that in the current folder. */
 export async function findModel({ url, data, path = '' }: TargetOptions, own: LocalApp | undefined): Promise<Model> {
   const served = url === undefined ? (await readInstance(data))?.app : undefined;
-  const folder = resolve(served ?? own?.folder ?? '.');
-  if (own && folder === resolve(own.folder)) return own.model;
-  return loadModel(folder, path);
+  return modelOf(served ?? own?.folder ?? '.', own, path);
+}
+
+/** Returns the model of the app in a folder, which may be the own one. */
+export async function modelOf(folder: string, own: LocalApp | undefined, path = ''): Promise<Model> {
+  return own && resolve(folder) === resolve(own.folder) ? own.model : loadModel(resolve(folder), path);
 }
 
 /** Data series are excluded: they have no rows to import or export. */

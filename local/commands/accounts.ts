@@ -5,6 +5,6 @@ import { deployedApp } from '../instance/deployed-app.ts';
 
 await run(
   addAccountsCommands(createCommand('Moves data between the storage accounts of an app.'), {
-    open: accountsOpener(deployedApp.model),
+    open: accountsOpener(deployedApp),
   }),
 );

@@ -3,4 +3,4 @@ import { run } from '../cli/command.ts';
 import { backupOpener } from '../cli/open-backup.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
-await run(createBackupCommand(backupOpener(deployedApp.model)));
+await run(createBackupCommand(backupOpener(deployedApp)));

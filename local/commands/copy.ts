@@ -3,4 +3,4 @@ import { createCopyCommand } from '../cli/copy-command.ts';
 import { copyOpener } from '../cli/open-copy.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
-await run(createCopyCommand(copyOpener(deployedApp.model)));
+await run(createCopyCommand(copyOpener(deployedApp)));

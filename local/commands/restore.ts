@@ -3,4 +3,4 @@ import { restoreOpener } from '../cli/open-restore.ts';
 import { createRestoreCommand } from '../cli/restore-command.ts';
 import { deployedApp } from '../instance/deployed-app.ts';
 
-await run(createRestoreCommand(restoreOpener(deployedApp.model)));
+await run(createRestoreCommand(restoreOpener(deployedApp)));
