@@ -224,6 +224,16 @@ export const guardModel = inPattern(
   },
 );
 
+/** Throws as `guardModel` does, and stores nothing: another model may be in use. */
+export async function checkModel(
+  engine: Engine,
+  entities: readonly Entity[],
+  agreed: string | undefined,
+): Promise<void> {
+  const before: Shapes = await unlessTableMissing(readShapes(engine), new Map());
+  await compareModel(engine, { entities, before, agreed, path: undefined });
+}
+
 /** Throws `wrong-setting` for changes that are rejected. */
 async function compareModel(
   engine: Engine,

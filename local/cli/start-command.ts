@@ -71,7 +71,12 @@ export function createDevCommand(): Command {
 /** An app that uses the package keeps its data in its own folder. */
 export async function loadOwnApp(folder: string, data: string): Promise<StartedApp> {
   const app = await loadLocalApp(folder);
-  return { app, data: data === DATA_FOLDER ? join(folder, DATA_FOLDER) : data, isSource: true };
+  return { app, data: dataFolderOf(folder, data), isSource: true };
+}
+
+/** The data folder of an app, with the option `--data` of a command. */
+export function dataFolderOf(folder: string, data: string): string {
+  return data === DATA_FOLDER ? join(folder, DATA_FOLDER) : data;
 }
 
 /** Runs an app until it is asked to end. `load` may take long: a port in use is told first. */
@@ -98,7 +103,7 @@ export async function start(options: Options, load: () => Promise<StartedApp>): 
   let endReloads = async (): Promise<void> => undefined;
   try {
     // A stop may interrupt the loading of sample data; the next start loads the rest.
-    if (inspecting) endReloads = reloadOnChange({ folder: app.folder, ...(await inspecting), product, log });
+    if (inspecting) endReloads = reloadOnChange({ folder: app.folder, data, ...(await inspecting), product, log });
     const why = await Promise.race([end, greet(started, product).then(() => end)]);
     if (why !== undefined) throw new Error(why);
   } finally {

@@ -1,12 +1,13 @@
-// Checks the app in its argument and sends the result to its parent.
+// Checks the app in its first argument, with what is stored in the data folder in its second one, and sends the result to its parent.
 import { registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import { resourcesOf } from '../../lib/operations/resources.ts';
+import { checkStored } from '../cli/check-stored.ts';
 import { formatError } from '../cli/command.ts';
 import { checkApp } from './check-app.ts';
 import type { InspectedApp } from './inspect-app.ts';
 
-const [folder = '.'] = process.argv.slice(2);
+const [folder = '.', data] = process.argv.slice(2);
 const files = new Set<string>();
 registerHooks({
   load(url, context, next) {
@@ -18,6 +19,7 @@ registerHooks({
 async function inspect(): Promise<InspectedApp> {
   try {
     const { model } = await checkApp(folder);
+    if (data !== undefined) await checkStored(data, model);
     const { prefix, roles, signedIn } = model;
     const { tables, queues, containers } = resourcesOf(model.list, Date.now(), model);
     const app = { prefix, resources: { tables, queues, containers }, roles, signedIn };

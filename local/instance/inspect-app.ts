@@ -15,9 +15,11 @@ export interface InspectedApp {
 
 const PROCESS = fileURLToPath(moduleFile('./inspect-app-process', import.meta.url));
 
-/** Checks an app as it is on disk now. */
-export async function inspectApp(folder: string): Promise<InspectedApp> {
-  const child = fork(PROCESS, [folder], { stdio: ['ignore', 'ignore', 'pipe', 'ipc'] });
+/** Checks an app as it is on disk now; with the data folder of a running instance, also whether the stored data allows its model. */
+export async function inspectApp(folder: string, data?: string): Promise<InspectedApp> {
+  const child = fork(PROCESS, [folder, ...(data === undefined ? [] : [data])], {
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  });
   let complaint = '';
   child.stderr?.setEncoding('utf8').on('data', (chunk) => {
     complaint += chunk;

@@ -8,6 +8,8 @@ const MANIFESTS = ['package.json', 'host.json'];
 
 interface ReloadOptions {
   readonly folder: string;
+  /** The data folder of the running instance. */
+  readonly data: string;
   /** The files of the running app. */
   readonly files: readonly string[];
   readonly product: Pick<Product, 'reload'>;
@@ -15,10 +17,10 @@ interface ReloadOptions {
 }
 
 /**
- * Starts the host of an app anew whenever a file that the app imports changes. An app with a mistake is not loaded: the former one
- * continues, and the log says what is wrong. Returns a function that ends this.
+ * Starts the host of an app anew whenever a file that the app imports changes. An app with a mistake, or whose model the stored data does not
+ * allow, is not loaded: the former one continues, and the log says what is wrong. Returns a function that ends this.
  */
-export function reloadOnChange({ folder, files: loaded, product, log }: ReloadOptions): () => Promise<void> {
+export function reloadOnChange({ folder, data, files: loaded, product, log }: ReloadOptions): () => Promise<void> {
   const manifests = MANIFESTS.map((file) => join(folder, file));
   let isChanged = false;
   let isEnding = false;
@@ -26,7 +28,7 @@ export function reloadOnChange({ folder, files: loaded, product, log }: ReloadOp
   let known = loaded;
 
   const look = async () => {
-    const inspected = await inspectApp(folder);
+    const inspected = await inspectApp(folder, data);
     // A module with a mistake keeps others from being loaded.
     known = inspected.problem === undefined ? inspected.files : [...new Set([...known, ...inspected.files])];
     files.watch([...manifests, ...known]);
@@ -38,7 +40,9 @@ export function reloadOnChange({ folder, files: loaded, product, log }: ReloadOp
       const { app, problem } = await look();
       if (isEnding) return;
       if (!app) {
-        log(`The former app continues, because the changed one is rejected:\n${problem}`);
+        log(
+          `The former app continues, because the changed one is rejected:\n${problem}\nSave a file of the app to try again.`,
+        );
         continue;
       }
       await product.reload(app).then(

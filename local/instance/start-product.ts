@@ -313,15 +313,20 @@ async function waitUntilHealthy(host: ProductHost, signal: AbortSignal | undefin
     const { url } = host;
     const response = url ? await fetch(`${url}/api/health`).catch(() => undefined) : undefined;
     if (url && response?.ok) return url;
-    if (response && (await isRefused(response)))
-      throw new Error('The functions host serves nothing: the reason is in its log above.');
+    const refused = response && (await readRefused(response));
+    if (refused === 'declaration')
+      throw new Error(
+        'The stored data does not allow the model: the reason is in the log above. To begin without the stored data, start with another folder by --data.',
+      );
+    if (refused) throw new Error('The functions host serves nothing: the reason is in its log above.');
     await sleep(50);
   }
   throw new Error(`The functions host was not ready within ${READY_WITHIN_MS / 1000} s.`);
 }
 
-/** True if the app refuses to serve until a setting or the model is changed. Waiting is then pointless. */
-async function isRefused(health: Response): Promise<boolean> {
+/** What an app refuses until it is changed: `settings`, or `declaration`, its model. Waiting is then pointless. */
+async function readRefused(health: Response): Promise<string | undefined> {
   const body: unknown = await health.json().catch(() => undefined);
-  return typeof body === 'object' && body !== null && Object.values(body).includes('refused');
+  if (typeof body !== 'object' || body === null) return undefined;
+  return Object.entries(body).find(([, state]) => state === 'refused')?.[0];
 }

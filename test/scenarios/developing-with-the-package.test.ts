@@ -53,6 +53,11 @@ async function shell(line: string): Promise<{ code: number; stdout: string; stde
   );
 }
 
+const PAINTED: readonly (readonly [string, string])[] = [
+  ["read: ['reader'], write: ['editor']", "read: ['reader', 'painter'], write: ['editor', 'painter']"],
+  ["'editor', 'operator']", "'editor', 'operator', 'painter']"],
+  ['model: z.string().optional()', 'model: z.string().optional(), colour: z.string().optional()'],
+];
 const NO_FIELD: readonly [string, string] = ["row: '{vehicleId}'", "row: '{vehicle}'"];
 
 test('check says what is wrong, in which file and line, without a setting', { tags }, async () => {
@@ -129,11 +134,7 @@ test('runs the printed requests, and loads a changed app without losing data', {
     expect([line, stdout]).toEqual([line, expect.stringContaining('"vehicleId":"example"')]);
   }
 
-  await writeApp(
-    ["read: ['reader'], write: ['editor']", "read: ['reader', 'painter'], write: ['editor', 'painter']"],
-    ["'editor', 'operator']", "'editor', 'operator', 'painter']"],
-    ['model: z.string().optional()', 'model: z.string().optional(), colour: z.string().optional()'],
-  );
+  await writeApp(...PAINTED);
   await says('The changed app is loaded.');
   const url = /API {8}(\S+)\/api/.exec(output)?.[1];
   const create = async (role: string, body: object) => {
@@ -150,6 +151,30 @@ test('runs the printed requests, and loads a changed app without losing data', {
   );
   expect((await create('painter', { depot: 'north', vehicleId: '8', plate: 'EF 2', colour: 'blue' })).status).toBe(201);
   expect((await shell('npx rowkey verify vehicles')).stdout).toMatch(/^6 rows checked: 0 do not agree\.$/m);
+
+  const otherKey = ["row: '{vehicleId}'", "row: 'vehicle_{vehicleId}'"] as const;
+  await writeApp(...PAINTED, otherKey);
+  const reason =
+    /The model changed in a way .*: vehicles: the row changed from \{vehicleId\} to vehicle_\{vehicleId\}, and the table vehicles has rows .* npx rowkey purge vehicles\. To begin without the stored data, stop the instance and delete \.rowkey\./;
+  await vi.waitFor(() => expect(output).toMatch(reason), { timeout: PATIENCE_MS });
+  expect((await create('editor', { depot: 'north', vehicleId: '9', plate: 'EF 3' })).status).toBe(201);
+  expect(await shell('npx rowkey check')).toMatchObject({ code: 1, stderr: expect.stringMatching(reason) });
+  // The former app deletes the rows that are in the way.
+  expect((await shell('npx rowkey purge vehicles --yes')).stdout).toBe('4 of 4 vehicles deleted.\n');
+  expect((await shell('npx rowkey check')).stdout).toBe('Nothing is wrong: 1 entity, 12 functions.\n');
+  const former = output.length;
+  await writeApp(...PAINTED, otherKey);
+  await vi.waitFor(() => expect(output.slice(former)).toContain('The changed app is loaded.'), {
+    timeout: PATIENCE_MS,
+  });
+});
+
+test('check says that it knows no stored data while no instance runs', { tags }, async () => {
+  const data = join(app.folder, '.rowkey');
+  await mkdir(data, { recursive: true });
+  expect((await shell('npx rowkey check')).stdout).toBe(
+    'Nothing is wrong: 1 entity, 12 functions.\nThe stored data was not compared, because no instance runs on .rowkey.\n',
+  );
 });
 
 test('writes the template of the model once, and again what is not the app’s own', { tags }, async () => {

@@ -8,7 +8,7 @@ import {
   intraPartitionIndex,
   type Values,
 } from '../../../lib/index.ts';
-import { guardModel } from '../../../lib/operations/model-guard.ts';
+import { checkModel, guardModel } from '../../../lib/operations/model-guard.ts';
 import { deploy } from '../../fixtures/deploy.ts';
 import { baseValues } from '../../kit/base.ts';
 import { type CalendarUnit, defineCodec, type Entity } from '../../kit/define.ts';
@@ -473,4 +473,19 @@ describe('guardModel', () => {
     if (!account) throw new Error('There is no account.');
     await expect(guardWith(storageAccounts.openStorage(account))).rejects.toThrow('does not name: second, third');
   });
+});
+
+test('checkModel rejects what the guard rejects, and stores nothing', async () => {
+  const check = (entity: Entity, agreed?: string) => checkModel(engine, [entity], agreed);
+  await guard(withPhone(z.string().optional()));
+  const refused = await check(first).catch((error: Error) => error.message);
+  expect(refused).toContain('the field phone was removed without a new version');
+  const [, word] = /set AGREED_MODEL_CHANGES to (\w+)/.exec(String(refused)) ?? [];
+  await check(first, word);
+  await check({ ...withPhone(z.string().optional()), indexes: {} });
+  // The model in use is the one before, with its index.
+  expect(await guard(withPhone(z.string().optional()))).toEqual([]);
+
+  await storageTables.dropTable(storage, 'system');
+  await check(first);
 });
