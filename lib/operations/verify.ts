@@ -151,12 +151,15 @@ async function checkUnits(
     maxTransactions,
     known,
     readAgain,
+    concurrency = 1,
   }: Pick<VerifyOptions, 'repair' | 'only'> & {
     readonly patience: number;
     readonly maxTransactions: number | undefined;
     readonly known: KnownFindings;
     /** Of a page: reads its rows again. */
     readonly readAgain?: () => Promise<readonly Row[]>;
+    /** How many units are repaired at a time. By default one after another, so that a difference that two of them show is found once. */
+    readonly concurrency?: number;
   },
 ): Promise<{ readonly checked: readonly Checked[]; readonly found: readonly Finding[]; readonly isEnd: boolean }> {
   const partitions = new Set<string>();
@@ -195,22 +198,16 @@ async function checkUnits(
     partitions.clear();
     const before = refused;
     refused = new Map();
-    for (const [index, unit] of suspicious.entries()) {
-      const isFirstTime = attempts === REPAIR_ATTEMPTS;
-      if (isFirstTime && index > 0 && isOver()) {
-        // The next page begins with this unit.
-        checked = checked.slice(
-          0,
-          checked.findIndex((one) => one.unit === unit),
-        );
-        isEnd = false;
-        break;
-      }
+    const isFirstTime = attempts === REPAIR_ATTEMPTS;
+    let end = suspicious.length;
+    const settle = async (unit: Unit, index: number) => {
+      if (isFirstTime && index > 0 && index < end && isOver()) end = index;
+      if (index >= end) return;
       const suspicions = await check(unit);
       found.push(...mendedWith(before.get(unit), suspicions));
       const left: Suspicion[] = [];
       const again: Suspicion[] = [];
-      const { length } = found;
+      let isChanged = false;
       for (const suspicion of suspicions) {
         const { repair: mend, losesValues = false, kind } = suspicion;
         if (known.explains(suspicion)) continue;
@@ -219,17 +216,29 @@ async function checkUnits(
         const mayRepair = isToRepair && mend !== undefined && !(known.isFull && kind === 'wrong-total');
         if (mayRepair && (await surviveRow(mend, () => false))) {
           found.push(toFinding(suspicion, true));
+          isChanged = true;
           if (suspicion.sum) sums.add(textOf(suspicion.sum));
         } else if (mayRepair && attempts > 1 && !isOver()) again.push(suspicion);
         else left.push(suspicion);
       }
       // Checked once more, with all that is left of it.
       if (again.length > 0) {
-        refused.set(unit, { suspicions: again, isChanged: found.length > length });
-        continue;
+        refused.set(unit, { suspicions: again, isChanged });
+        return;
       }
       for (const suspicion of left) known.add(suspicion);
       found.push(...left.map((suspicion) => toFinding(suspicion, false)));
+    };
+    // Repairs of one row refuse each other only once: the second time, they come one after another.
+    await pMap(suspicious, settle, { concurrency: isFirstTime ? concurrency : 1 });
+    const next = suspicious[end];
+    if (next) {
+      // The next page begins with this unit.
+      checked = checked.slice(
+        0,
+        checked.findIndex(({ unit }) => unit === next),
+      );
+      isEnd = false;
     }
     // A sum may be wrong after its entries were repaired, and an entry after the copies in its entity were.
     const ofSums = checked.map(({ unit }) => unit).filter((unit) => sums.has(textOf(unit.row)) && !refused.has(unit));
@@ -250,7 +259,9 @@ export async function repairRows(
     for (const row of rows) yield { ...row, isWhole: true };
   }
   const options = { repair: 'safe', only: undefined, patience, maxTransactions: Number.POSITIVE_INFINITY } as const;
-  return (await checkUnits(engine, entity, toUnits(), { ...options, known: createKnownFindings() })).found;
+  const known = createKnownFindings();
+  const { found } = await checkUnits(engine, entity, toUnits(), { ...options, known, concurrency: UNITS_CONCURRENCY });
+  return found;
 }
 
 /** True if nothing is wrong with the row of an entity but that it has no entries in the index that is built. */

@@ -11,6 +11,7 @@ import type { Entity } from '../kit/define.ts';
 import { type Engine, engineRead, engineWrite } from '../kit/engine.ts';
 import { operationsCheck, operationsModel } from '../kit/operations.ts';
 import { storageRows } from '../kit/storage.ts';
+import { mostInFlight } from '../most-in-flight.ts';
 import { openApp } from '../open-app.ts';
 import { samplePoints, sampleRuns } from '../points.ts';
 import { testStorage } from '../storage.ts';
@@ -282,6 +283,14 @@ test('after a look, indexes, lists, unique values and totals are those of the ch
   await engineWrite.createEntity(world.engine, members, { ...given(newTag()), badge: `ours${other}` });
   await table.deleteEntity(tag, 'member');
   await follow(world.engine, nextLook());
+  expect(await verified({ repair: false })).toEqual([]);
+});
+
+test('a look repairs several rows at a time', async () => {
+  for (const name of ['Adams', 'Berg', 'Chen', 'Diaz']) await put(newTag(), { LastName: name });
+  const writing = mostInFlight(({ method, url }) => method !== 'GET' && url.includes('membersbyname'));
+  await follow(world.engineThrough(writing), nextLook());
+  expect(writing.most).toBeGreaterThan(1);
   expect(await verified({ repair: false })).toEqual([]);
 });
 
