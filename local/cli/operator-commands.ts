@@ -14,7 +14,7 @@ import {
   type Target,
   type TargetOptions,
 } from './target.ts';
-import { toRate, type Walked, walkPages } from './walk-pages.ts';
+import { describeFormer, toRate, type Walked, walkPages } from './walk-pages.ts';
 
 /** The commands that call the operations of an API page by page. */
 
@@ -39,7 +39,9 @@ async function verify(entity: string, options: VerifyOptions): Promise<void> {
   const walked = await walkPages(target, { path, bookmark, rate });
   if (!walked) return;
   const { checked, found, repaired, foreign } = walked;
-  console.log(`${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.`);
+  console.log(
+    `${checked} rows checked: ${found} do not agree${repair ? `, ${repaired} of them repaired` : ''}.${describeFormer(walked)}`,
+  );
   if (foreign > 0)
     console.log(
       `${foreign} of them are rows of another program, which are left as they are. Unless ${entity} has the option existing, move them to a table of their own; or, if no clients write ${entity} with grants, declare sharedTable: true of ${entity}.`,
@@ -72,11 +74,10 @@ async function reindex(entity: string, index: string, options: ReindexOptions): 
   const walked = await walkPages(target, { path, bookmark, rate });
   if (!walked) return;
   const { checked, found, repaired } = walked;
-  console.log(
-    cleanUp
-      ? formatCleanUp(index, { checked, repaired })
-      : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`,
-  );
+  const sums = cleanUp
+    ? formatCleanUp(index, { checked, repaired })
+    : `${checked} rows checked: ${repaired} of ${found} missing rows added to the index ${index}.`;
+  console.log(`${sums}${describeFormer(walked)}`);
   if (found > repaired) process.exitCode = 1;
 }
 
@@ -97,7 +98,7 @@ async function rekey(entity: string, options: VerifyOptions): Promise<void> {
   const walked = await walkPages(target, { path, bookmark, rate, printsLeft: true, describe });
   if (!walked) return;
   const { checked, found, repaired } = walked;
-  console.log(`${checked} rows read: ${repaired} of ${found} entities moved.`);
+  console.log(`${checked} rows read: ${repaired} of ${found} entities moved.${describeFormer(walked)}`);
   if (found > repaired) process.exitCode = 1;
 }
 

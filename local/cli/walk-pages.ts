@@ -25,6 +25,18 @@ export type Walked = z.infer<typeof Walked>;
 
 const Bookmark = Walked.extend({ next: z.string() });
 
+/** The sums of a walk that has ended, and what the interrupted runs before it add to them. */
+interface Ended extends Walked {
+  readonly former: Walked | undefined;
+}
+
+/** A sentence for the sums of a walk that continued an interrupted one. Otherwise an empty text. */
+export function describeFormer({ former }: Ended): string {
+  return former
+    ? ` The interrupted run before has ${former.checked} of the rows and ${former.found} of the findings.`
+    : '';
+}
+
 /**
  * Requests the pages of an operator route one after another, within the rate, and prints their findings. Returns undefined if Ctrl-C
  * ended it; the next run then resumes.
@@ -32,10 +44,11 @@ const Bookmark = Walked.extend({ next: z.string() });
 export async function walkPages(
   target: Target,
   { path, bookmark, rate, printsLeft = false, describe = ({ found }) => `${found} found` }: Walk,
-): Promise<Walked | undefined> {
+): Promise<Ended | undefined> {
   const kept = await readBookmark(bookmark);
   if (kept) process.stderr.write(`Resuming after ${kept.checked} rows; the bookmark is ${bookmark}.\n`);
-  const walked: Walked = kept ? Walked.parse(kept) : { checked: 0, found: 0, repaired: 0, foreign: 0 };
+  const former = kept && Walked.parse(kept);
+  const walked: Walked = former ? { ...former } : { checked: 0, found: 0, repaired: 0, foreign: 0 };
   const progress = startProgress({ rows: () => walked.checked, describe: () => describe(walked) });
   const { signal, say } = progress;
   try {
@@ -54,7 +67,7 @@ export async function walkPages(
       else await rm(bookmark, { force: true });
       const pause = Math.max(0, (transactions / rate) * 1_000 - (performance.now() - since));
       await sleep(pause, undefined, { signal }).catch(() => undefined);
-      if (!next) return walked;
+      if (!next) return { ...walked, former };
     }
   } finally {
     progress.stop();

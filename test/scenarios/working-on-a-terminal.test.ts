@@ -108,7 +108,10 @@ test('npm run verify counts the rows without a bar, and continues after Ctrl-C',
   const again = runOnTerminal('verify', options);
   const end = await again.end();
   expect(end.lines.join('\n')).not.toMatch(/[█░]/);
-  expect([end.code, end.lines.at(-1)]).toEqual([1, '400 rows checked: 1 do not agree.']);
+  expect([end.code, end.lines.at(-1)]).toEqual([
+    1,
+    '400 rows checked: 1 do not agree. The interrupted run before has 100 of the rows and 1 of the findings.',
+  ]);
   expect(asked).toHaveLength(4);
 });
 
