@@ -1,3 +1,4 @@
+import { Blob } from 'node:buffer';
 import { HttpResponse, type HttpResponseInit, type InvocationContext } from '@azure/functions';
 import { isKnownError } from '../base/errors.ts';
 import { jsonText } from '../base/json-text.ts';

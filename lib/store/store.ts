@@ -283,7 +283,9 @@ function fileStore(entity: Entity, operations: () => ReturnType<typeof fileOpera
       const input = () => ({ key: keyOf(entity, key), version: undefined, isKnown: () => false });
       const found = await call(operations().read, input).catch(undefinedIfNotFound);
       if (!found?.bytes) return undefined;
-      return { blob: new Blob([found.bytes], { type: found.file.type }), etag: found.etag };
+      // The types of the DOM accept no bytes of shared memory, which these are not.
+      const bytes = found.bytes as Uint8Array<ArrayBuffer>;
+      return { blob: new Blob([bytes], { type: found.file.type }), etag: found.etag };
     },
     put: (key: Values, data: Blob | Uint8Array, options: Write = {}) => {
       const bytes = async () => (data instanceof Uint8Array ? data : new Uint8Array(await data.arrayBuffer()));

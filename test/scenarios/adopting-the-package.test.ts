@@ -136,6 +136,13 @@ test('type-checks under strict, with every declaration of the package, and rejec
   expect(await checkTypes(folder)).toBe('');
 });
 
+test('type-checks in a project whose page has the types of the DOM', async () => {
+  const lib = ['es2024', 'esnext.array', 'dom', 'dom.iterable'];
+  const project = join(folder, 'tsconfig.page.json');
+  await writeFile(project, JSON.stringify({ extends: './tsconfig.json', compilerOptions: { lib } }));
+  expect(await checkTypes(project)).toBe('');
+});
+
 test('runs the test of the adopter on a store in memory, without settings and servers', async () => {
   const options = { cwd: folder, env: { PATH: process.env.PATH } };
   const { stdout } = await run(process.execPath, ['--test', '--test-reporter', 'tap', 'test-vehicles.ts'], options);
