@@ -104,16 +104,27 @@ test('names its own commands in messages', async () => {
   expect(commandLine('infra')).toBe('npx rowkey infra');
 });
 
-test('requires a Node that every dependency supports', async () => {
-  const { engines, dependencies } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
-  const required = Number(/^>=(\d+)\.0\.0$/.exec(engines.node)?.[1]);
+test('requires a Node that every dependency supports, as its README and the apps that npm creates do', async () => {
+  const readManifest = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
+  const { engines, dependencies } = await readManifest(join(installed, 'package.json'));
+  /** The newest of the versions from which a range begins, as a number to compare. */
+  const oldestIn = (range = '') =>
+    Math.max(
+      0,
+      ...[...range.matchAll(/>= ?(\d+)(?:\.(\d+))?/g)].map(
+        ([, major, minor = 0]) => Number(major) * 1_000 + Number(minor),
+      ),
+    );
   const oldest = await Promise.all(
     Object.keys(dependencies).map(async (name) => {
-      const manifest = JSON.parse(await readFile(join(ROOT, 'node_modules', name, 'package.json'), 'utf8'));
-      return Math.max(0, ...[...(manifest.engines?.node ?? '').matchAll(/>=(\d+)/g)].map(([, major]) => Number(major)));
+      const manifest = await readManifest(join(ROOT, 'node_modules', name, 'package.json'));
+      return oldestIn(manifest.engines?.node);
     }),
   );
-  expect(required).toBe(Math.max(...oldest));
+  expect(oldestIn(engines.node)).toBeGreaterThanOrEqual(Math.max(...oldest));
+  expect(await readFile(join(installed, 'README.md'), 'utf8')).toContain(`Node ${engines.node.slice(2)} or newer`);
+  const template = await readManifest(join(ROOT, 'local', 'create', 'template', 'app', 'package.json'));
+  expect(template.engines).toEqual(engines);
 });
 
 test('prints the resources of the model', async () => {
