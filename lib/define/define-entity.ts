@@ -58,7 +58,10 @@ export function defineEntity<
 export function compileEntity(name: string, declaration: Declaration): DeclaredEntity {
   const { indexes, totals } = declaration;
   rejectErrors(name, optionErrors(ACCEPTED, declaration));
-  rejectErrors(name, [...partErrors('index', indexes), ...partErrors('totals', totals)]);
+  rejectErrors(name, [
+    ...partErrors('index', ['intraPartitionIndex({ … })', 'interPartitionIndex({ … })', 'indexEntity({ … })'], indexes),
+    ...partErrors('totals', ['total({ … })'], totals),
+  ]);
   const entity = withEntityName(name, () => compile(name, declaration));
   rejectErrors(
     name,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DeclarationError } from '../base/errors.ts';
-import { schemaMetadata } from './schema/field-schema.ts';
-import { anything, names, optionErrors, optionsOf } from './schema/options.ts';
+import { JSON_TYPES, schemaMetadata } from './schema/field-schema.ts';
+import { names, optionErrors, optionsOf } from './schema/options.ts';
 import { inheritedNameErrors } from './validate/validate-entity.ts';
 
 /**
@@ -42,7 +42,7 @@ export type OperationsOf<Declared extends readonly DeclaredOperation[]> = {
   readonly [One in Declared[number] as One['name']]: One;
 };
 
-const schema = anything<z.ZodType>().refine((given) => given instanceof z.ZodType, { error: 'needs a schema of zod' });
+const schema = z.custom<z.ZodType>((given) => given instanceof z.ZodType, { error: 'needs a schema of zod' });
 const OperationOptions = optionsOf({
   summary: z.string().min(1),
   kind: z.enum(['read', 'write']),
@@ -108,8 +108,7 @@ function* operationErrors(
   if (kind === 'read' && repeatable) yield 'a read may always be repeated. Remove "repeatable".';
   for (const [member, type] of Object.entries({ input, output } as const)) {
     const reason = reasonNotJson(type, member as 'input' | 'output');
-    if (reason !== undefined)
-      yield `"${member}" has a type that JSON does not have: ${reason}. Use z.iso.date() for a day, and z.iso.datetime() for an instant.`;
+    if (reason !== undefined) yield `"${member}" has a type that JSON does not have: ${reason}. ${JSON_TYPES}`;
   }
 }
 

@@ -66,6 +66,10 @@ export function fieldSchemas(schema: z.ZodObject): Readonly<Record<string, Field
   return fields;
 }
 
+/** What to declare instead of a type that JSON does not have. */
+export const JSON_TYPES =
+  'Use z.iso.date() or z.iso.datetime() for a date, z.int() for a bigint, z.record() for a map, and z.array() for a set.';
+
 function jsonSchemaOf(schema: z.ZodObject) {
   try {
     return z.toJSONSchema(schema, { io: 'output', metadata: schemaMetadata });
@@ -73,7 +77,7 @@ function jsonSchemaOf(schema: z.ZodObject) {
     // Zod does not say which field has the type.
     const field = Object.entries(schema.shape).find(([, type]) => !hasJsonSchema(z.object({ type })))?.[0];
     const reason = error instanceof Error ? error.message : String(error);
-    const sentence = `the field "${field}" has a type that JSON does not have: ${reason}. Use z.iso.date() for a day, and z.iso.datetime() for an instant.`;
+    const sentence = `the field "${field}" has a type that JSON does not have: ${reason}. ${JSON_TYPES}`;
     throw new Error(sentence, { cause: error });
   }
 }

@@ -38,8 +38,9 @@ const GENERIC = /^(Invalid|Too) /;
  * messages reach logs, findings and callers who may not read the field.
  */
 function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
-  if (issue.code === 'invalid_type' && value === undefined) return 'is required';
+  if ((issue.code === 'invalid_type' || issue.code === 'invalid_union') && value === undefined) return 'is required';
   if (!GENERIC.test(issue.message)) return `is not valid: ${issue.message}`;
+  if (issue.code === 'invalid_union') return describeUnion(issue, value);
   if (issue.code === 'invalid_type')
     return `must be ${TYPES[issue.expected] ?? issue.expected}; got ${typeOf(value, issue.expected)}`;
   if (issue.code === 'too_small') return `must ${boundOf(issue.origin, 'at least', issue.minimum, issue.inclusive)}`;
@@ -49,6 +50,15 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
     return `must be an instant such as ${exampleOf(issue.pattern)}`;
   const format = issue.code === 'invalid_format' ? FORMATS[issue.format] : undefined;
   return format ? `must be ${format}` : `is not valid: ${issue.message}`;
+}
+
+/** Names the types of a union if the value has none of them. */
+function describeUnion({ errors, message }: z.core.$ZodIssueInvalidUnion, value: unknown): string {
+  const types = errors.map(([first]) =>
+    first?.code === 'invalid_type' && first.path.length === 0 ? first.expected : '',
+  );
+  if (types.length === 0 || types.includes('')) return `is not valid: ${message}`;
+  return `must be ${[...new Set(types.map((type) => TYPES[type] ?? type))].join(' or ')}; got ${typeOf(value, types.join())}`;
 }
 
 /** Instants in the forms that options of `z.iso.datetime()` demand. */

@@ -62,9 +62,10 @@ export function buildPart<Part>(options: z.ZodType, given: unknown, build: () =>
   }
 }
 
-/** Lists the errors of parts that `buildPart` could not build. */
-export function partErrors(what: string, parts: object = {}): string[] {
-  return Object.entries(parts).flatMap(([name, part]) =>
-    part instanceof InvalidPart ? part.errors.map((error) => `the ${what} "${name}": ${error}`) : [],
-  );
+/** Lists the errors of parts that `buildPart` could not build, and those that none of these functions has made. */
+export function partErrors(what: string, functions: readonly string[], parts: object = {}): string[] {
+  return Object.entries(parts).flatMap(([name, part]) => {
+    if (part instanceof InvalidPart) return part.errors.map((error) => `the ${what} "${name}": ${error}`);
+    return 'uses' in Object(part) ? [] : `the ${what} "${name}" is made by no function. Use ${functions.join(' or ')}.`;
+  });
 }

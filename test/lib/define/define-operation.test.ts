@@ -28,6 +28,7 @@ test.each<[string, string, object, string]>([
   ['an unknown option', 'run', { rolls: [] }, '"rolls" is not an option. Use summary, kind, roles, input, output'],
   ['an unknown kind', 'run', { kind: 'writes' }, '"kind" must be "read" or "write"'],
   ['no schema', 'run', { input: { a: 'string' } }, '"input" is not valid: needs a schema of zod'],
+  ['no output', 'run', { output: undefined }, '"output" is not valid: needs a schema of zod'],
   ['an input that JSON does not have', 'run', { input: z.object({ at: z.date() }) }, '"input" has a type that JSON'],
   [
     'an output that JSON does not have',

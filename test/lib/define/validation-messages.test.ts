@@ -12,6 +12,7 @@ const schema = z.strictObject({
   isSold: z.boolean().optional(),
   fuel: z.enum(['gas', 'none']).optional(),
   owner: z.email().optional(),
+  size: z.union([z.string(), z.array(z.string())]).optional(),
   code: z.string().regex(/^\d$/, 'a digit is needed, such as 7').optional(),
 });
 const secret = '7-secret';
@@ -34,6 +35,7 @@ test.each<[unknown, string]>([
   [{ plate: 'AB', fuel: secret }, '"fuel" must be "gas" or "none".'],
   [{ plate: 'AB', owner: secret }, '"owner" must be an email address.'],
   [{ plate: 'AB', code: secret }, '"code" is not valid: a digit is needed, such as 7.'],
+  [{ plate: 'AB', size: 7 }, '"size" must be a string or an array; got a number.'],
   [{ plate: 'AB', color: 'red' }, '"color" does not exist or cannot be written.'],
   [[], 'The body must be an object; got an array.'],
 ])('names the field and what is accepted, and not the value: %j', (input, detail) => {

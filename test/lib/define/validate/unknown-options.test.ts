@@ -203,6 +203,22 @@ test.each<[string, () => unknown, string]>([
   ],
   ['no key', () => define({ key: undefined }), '"key" is required.'],
   ['no access', () => define({ access: undefined }), '"access" is required.'],
+  ['no rule to write', () => define({ access: { read: ['reader'] } }), '"access.write" is required.'],
+  [
+    'a text as the rule to write',
+    () => define({ access: { ...access, write: 'reader' } }),
+    '"access.write" must be an array or an object; got a string.',
+  ],
+  [
+    'an index without its function',
+    () => withIndex({ row: '{plate}' }),
+    'the index "byPlate" is made by no function. Use intraPartitionIndex({ … }) or interPartitionIndex({ … }) or indexEntity({ … }).',
+  ],
+  [
+    'totals without their function',
+    () => define({ totals: { seats } }),
+    'the totals "seats" is made by no function. Use total({ … }).',
+  ],
   ['no table', () => define({ table: undefined }), '"table" is required.'],
   [
     'both forms of an owner',
