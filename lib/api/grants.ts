@@ -80,7 +80,7 @@ export function readGrantRequest(
   if (entity) return { entity, permissions, renew };
   throw new RowkeyError('invalid-input', `No grants are issued for "${name.slice(0, 100)}".`, {
     field: 'entity',
-    accepted: granting.map((each) => each.name).join(', '),
+    accepted: granting.map((each) => each.name).join(', ') || 'none: the model has no entity with access.own',
   });
 }
 

@@ -184,8 +184,12 @@ async function performAdmitted<Of extends Call, Input, Output, Read extends Inpu
 /** The engine of an instant. Throws `forbidden`, and `not-found` for what no backup has. */
 async function openPast(engine: Engine, caller: Caller | undefined, at: string): Promise<Engine> {
   const { past } = engine;
-  if (caller) requireRole(caller, past?.roles ?? []);
-  if (!past) throw new RowkeyError('not-found', 'The app keeps no backup, so nothing can be read as it was.');
+  if (!past)
+    throw new RowkeyError(
+      'not-found',
+      'The app keeps no backup, so nothing can be read as it was. Add backup: { days: 35 } to defineModel.',
+    );
+  if (caller) requireRole(caller, past.roles);
   const instant = toUtc(at);
   const accepted = 'an ISO instant up to now';
   if (instant === undefined) throw new RowkeyError('invalid-input', '"at" is no instant.', { field: 'at', accepted });

@@ -192,9 +192,18 @@ function refuseEmptyValue(matches: readonly Match[], method: string): void {
 
 /** The routes that a model has only if it declares something. */
 const DECLARED_ROUTES = [
-  [/^operations\/(backup|history|undelete|differences|restore)\b/, 'declares no backup'],
-  [/^operations\/users\/(block|unblock|blocked)$/, 'does not declare blocksUsers'],
-  [/^(me\/data|operations\/users\/(data|erase))$/, 'has no entity with ofUser'],
+  [
+    /^operations\/(backup|history|undelete|differences|restore)\b/,
+    'declares no backup: add backup: { days: 35 } to defineModel',
+  ],
+  [
+    /^operations\/users\/(block|unblock|blocked)$/,
+    'does not declare blocksUsers: add blocksUsers: true to defineModel',
+  ],
+  [
+    /^(me\/data|operations\/users\/(data|erase))$/,
+    'has no entity with ofUser: name the field that has the subject of the user',
+  ],
 ] as const;
 
 /** A sentence with what the model would have to declare to have the path. Otherwise an empty text. */

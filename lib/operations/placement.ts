@@ -41,7 +41,11 @@ export interface Plan {
 
 /** The accounts of an app that has several. */
 export function severalAccounts({ accounts }: Storage): Accounts {
-  if (!accounts) throw new RowkeyError('invalid-input', 'The app has one storage account: there is nothing to move.');
+  if (!accounts)
+    throw new RowkeyError(
+      'invalid-input',
+      'The app has one storage account: there is nothing to move. Name further ones in STORAGE_ACCOUNTS; a local instance gets them by --accounts 2.',
+    );
   return accounts;
 }
 

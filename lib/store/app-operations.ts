@@ -62,7 +62,10 @@ export function createExecute(
     // Its types are those of the declaration of the operation, by which the input has been parsed.
     const { [name]: implement } = { ...implementations } as Readonly<Record<string, Implement>>;
     if (!implement || !caller)
-      throw new RowkeyError('wrong-operation', `The operation "${name}" needs an implementation and a caller.`);
+      throw new RowkeyError(
+        'wrong-operation',
+        `The operation "${name}" needs an implementation and a caller. Give createRowkey or createTestStore its implementation in operations, and call it by store.as(caller).`,
+      );
     const { subject: author } = caller;
     const unlimited = createStore(list, {
       engine: async () => engine,

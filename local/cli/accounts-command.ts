@@ -121,13 +121,15 @@ export function addAccountsCommands(program: Command, { open, timing }: Accounts
       if (placed.some(({ layer }) => layer.name === name))
         throw new Error(`The model places "${name}". Remove it from placement first.`);
       const accounts = severalAccounts(storage);
-      const find = async () => layersIn(await readPlacement(accounts)).filter((layer) => layer.name === name);
-      if ((await find()).length === 0) throw new Error(`The accounts have no placement "${name}".`);
+      const find = async () => new Set(layersIn(await readPlacement(accounts)).map((layer) => layer.name));
+      const known = await find();
+      if (!known.has(name))
+        throw new Error(`The accounts have no placement "${name}"; they have ${[...known].join(', ') || 'none'}.`);
       await arrangeLayers(storage, placed, given);
       const plans = planToLayer0(await readPlacement(accounts), name);
       if (plans.length > 0) await show((shown) => moveSlots(storage, plans, { ...given, ...shown }));
       await arrangeLayers(storage, placed, { ...given, isTidying: true });
-      if ((await find()).length === 0) return console.log(`"${name}" is removed.`);
+      if (!(await find()).has(name)) return console.log(`"${name}" is removed.`);
       console.log(`The name goes with what its slots have left: run ${commandLine('accounts', 'clean-up')}.`);
     });
   for (const [name, description, work] of [

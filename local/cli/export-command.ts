@@ -188,7 +188,7 @@ async function* readPages(target: Target, { name }: Entity): AsyncGenerator<Valu
 
 async function get(target: Target, path: string): Promise<Response> {
   const response = await find(target, path);
-  if (!response) throw new Error(`${path.split('?')[0]} returned 404.`);
+  if (!response) throw new Error(`${path.split('?')[0]} returned 404: ${target.url} runs another model or release.`);
   return response;
 }
 

@@ -19,8 +19,9 @@ export function backupOpener(own?: LocalApp): (folder: string) => Promise<OpenBa
   return async (folder) => {
     const found = await findAccounts(folder, own);
     const used = await found.loadModel();
-    if (!used.backup) throw new Error('The model declares no backup.');
-    if (!found.backup) throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION}.`);
+    if (!used.backup) throw new Error('The model declares no backup. Add backup: { days: 35 } to defineModel.');
+    if (!found.backup)
+      throw new Error(`Where is the backup? Set ${BACKUP_CONNECTION} to the connection string of its storage account.`);
     const backup = openStorage({ accounts: [{ ...found.backup, name: BACKUP_ACCOUNT }] }, used.prefix);
     const storage = { ...withShapes(openStorage(found.options, used.prefix), used.list), backup };
     return { engine: createEngine(storage), backup, model: used, days: used.backup.days };

@@ -47,7 +47,10 @@ const Mappings = z
 export function copyOpener(own?: LocalApp): (opening: Opening) => Promise<OpenCopy> {
   return async ({ data, from, source: file }) => {
     const source = await importModel(resolve(file));
-    if (!source) throw new Error(`The file ${file} exports no "model".`);
+    if (!source)
+      throw new Error(
+        `The file ${file} exports no "model". Export what defineModel returns: export const model = defineModel({ … }).`,
+      );
     const exported: Readonly<Record<string, unknown>> = await import(pathToFileURL(resolve(file)).href);
     const { data: maps } = Mappings.safeParse(exported.map);
     const { data: mapsBack } = Mappings.safeParse(exported.mapBack);

@@ -93,7 +93,7 @@ function interrupt(): void {
 async function entitiesOf(target: Target, only: string | undefined): Promise<string[]> {
   if (only !== undefined) return [only];
   const model = ModelDescription.parse(await readJson(await ask(target, pathTo(target.root, 'model'))));
-  if (!model.backup) throw new Error('The app declares no backup.');
+  if (!model.backup) throw new Error('The app declares no backup. Add backup: { days: 35 } to defineModel.');
   const own = Object.entries(model.entities).filter(([, { parent, series }]) => parent === undefined && !series);
   const isArchive = ([, { archiveOf }]: (typeof own)[number]) => Number(archiveOf !== undefined);
   return own.sort((one, other) => isArchive(one) - isArchive(other)).map(([name]) => name);

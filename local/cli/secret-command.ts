@@ -18,7 +18,8 @@ export function createSecretCommand(): Command {
     .action(async (which: 'storage' | 'host', { data, account }: Options) => {
       const { accounts } = await requireInstance(data);
       const { hostKey } = await readSecrets(data);
-      if (account >= accounts) throw new Error(`The instance has ${accounts} storage accounts.`);
+      if (account >= accounts)
+        throw new Error(`The instance has ${accounts} storage accounts. Start it with --accounts ${account + 1}.`);
       console.log(which === 'host' ? hostKey : (await localConnections(data))?.strings[account]);
     });
 }

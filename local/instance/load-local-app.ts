@@ -14,7 +14,10 @@ export async function listMainFiles(folder: string): Promise<string[]> {
     throw new Error(`The folder ${folder} is not that of an app: it has no package.json.`);
   });
   const { data } = Package.safeParse(JSON.parse(text));
-  if (!data) throw new Error(`"main" of ${join(folder, 'package.json')} must name the files of the app.`);
+  if (!data)
+    throw new Error(
+      `"main" of ${join(folder, 'package.json')} must name the files of the app, such as "main": "app.ts".`,
+    );
   return globSync(data.main, { cwd: folder }).toSorted();
 }
 
@@ -30,5 +33,7 @@ export async function loadModel(folder: string, path = ''): Promise<Model> {
     if (model) return model;
   }
   const wanted = path === '' ? 'a "model" or a "rowkey"' : `an instance of createRowkey with the path "${path}"`;
-  throw new Error(`No file that "main" of ${join(folder, 'package.json')} names exports ${wanted}.`);
+  throw new Error(
+    `No file that "main" of ${join(folder, 'package.json')} names exports ${wanted}. Export what createRowkey returns: export const rowkey = createRowkey({ model, … }).`,
+  );
 }

@@ -184,9 +184,13 @@ export function periodArchiveRoutes(operatorRole: string): Route[] {
         async read({ app, json }) {
           const lines = parse(Lines, await json());
           const [, name] = ARCHIVE_NAME.exec(lines.name) ?? [];
-          const entity = app.entities.find((each) => each.name === name && each.period?.archiveTo);
+          const archived = app.entities.filter(({ period }) => period?.archiveTo);
+          const entity = archived.find((each) => each.name === name);
           if (entity) return { ...lines, entity };
-          throw new RowkeyError('not-found', 'No entity has archives of this name.', { field: 'name' });
+          throw new RowkeyError('not-found', 'No entity has archives of this name.', {
+            field: 'name',
+            accepted: archived.map((each) => each.name).join(', ') || 'none: the model has no period with archiveTo',
+          });
         },
       },
     ),

@@ -116,7 +116,8 @@ async function take(
 ): Promise<SnapshotReport> {
   const { storage } = engine;
   const { backup } = storage;
-  if (!backup) throw new RowkeyError('wrong-setting', 'The model declares no backup.');
+  if (!backup)
+    throw new RowkeyError('wrong-setting', 'The model declares no backup. Add backup: { days: 35 } to defineModel.');
   const { until = Number.POSITIVE_INFINITY } = options;
   const app: AppTables = { storage, resources: resourcesOf(entities, engine.now()) };
   const isIn = tablesInBackup(entities);

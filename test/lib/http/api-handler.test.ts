@@ -112,10 +112,10 @@ describe('a method that the path does not have', () => {
 });
 
 test.each([
-  ['operations/history/things/1', ' The model declares no backup.'],
-  ['operations/undelete/things', ' The model declares no backup.'],
-  ['operations/users/block', ' The model does not declare blocksUsers.'],
-  ['me/data', ' The model has no entity with ofUser.'],
+  ['operations/history/things/1', ' The model declares no backup: add backup: { days: 35 } to defineModel.'],
+  ['operations/undelete/things', ' The model declares no backup: add backup: { days: 35 } to defineModel.'],
+  ['operations/users/block', ' The model does not declare blocksUsers: add blocksUsers: true to defineModel.'],
+  ['me/data', ' The model has no entity with ofUser: name the field that has the subject of the user.'],
   ['operations/none', ''],
 ])('says what the model would have to declare for %s', async (path, hint) => {
   const detail = `No route matches the path.${hint}`;
