@@ -40,7 +40,9 @@ export function createApiHandler(app: () => App, routes: readonly Route[], root 
       // Throws while a setting is wrong.
       app();
       const found = matches.map((one) => one.route.method);
-      const hint = nameMissing(routes, segments) || (wanted === 'GET' ? nameReads(routes, root, segments) : '');
+      const [name = ''] = segments;
+      const reads = () => nameReads(routes, root, segments) || nameReads(routes, root, [name]);
+      const hint = nameMissing(routes, segments) || nameSimilar(routes, name) || (wanted === 'GET' ? reads() : '');
       return toResponse(respondToUnmatched(root, method, found, hint), spent);
     });
     if (method !== 'HEAD') return toTextResponse(response);
@@ -212,6 +214,18 @@ function nameMissing(routes: readonly Route[], segments: readonly string[]): str
   const [pattern, what] = DECLARED_ROUTES.find(([one]) => one.test(path)) ?? [];
   return !pattern || routes.some((route) => pattern.test(route.path)) ? '' : ` The model ${what}.`;
 }
+
+/** A sentence with the entity whose name begins as that of the path, such as `sessions` for `session`. Otherwise an empty text. */
+function nameSimilar(routes: readonly Route[], name: string): string {
+  const names = [...new Set(routes.flatMap(({ entity }) => entity?.name ?? []))];
+  const folded = name.toLowerCase();
+  if (folded.length < SHORTEST_SIMILAR || routes.some(({ path }) => path.split('/')[0] === folded)) return '';
+  const similar = names.find((one) => one.startsWith(folded) || folded.startsWith(one));
+  return similar === undefined ? '' : ` There is ${similar}.`;
+}
+
+/** In characters. Fewer begin many names. */
+const SHORTEST_SIMILAR = 3;
 
 /** A sentence with the paths that read an entity, after the path of the entity alone. Otherwise an empty text. */
 function nameReads(routes: readonly Route[], root: string, segments: readonly string[]): string {

@@ -55,6 +55,17 @@ describe('a path or a method without a route', () => {
       /^No route matches the path. To read doorminutes/,
     );
     expect((await nobody('GET', '/api/operations')).body.detail).toBe('No route matches the path.');
+    for (const path of ['/api/employees/by/mail/ann', '/api/employees/1/2/3'])
+      expect((await nobody('GET', path)).body.detail).toMatch(
+        /^No route matches the path. To read employees, use \/api/,
+      );
+  });
+
+  test('names the entity to a path that begins almost as its name does', async () => {
+    for (const method of ['GET', 'POST'] as const)
+      for (const path of ['/api/employee', '/api/Employee/Sales/1', '/api/employeeses/1'])
+        expect((await nobody(method, path)).body.detail).toBe('No route matches the path. There is employees.');
+    expect((await nobody('GET', '/api/em')).body.detail).toBe('No route matches the path.');
   });
 
   test('returns 404 to TRACE and logs nothing', async () => {

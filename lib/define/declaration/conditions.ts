@@ -11,7 +11,7 @@ export interface Conditions {
  * the write commits. `etag` is undefined if nothing exists.
  */
 export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: string | undefined): void {
-  if (ifMatch !== undefined && !isNamed(ifMatch, etag)) throw etagMismatch(etag);
+  if (ifMatch !== undefined && !isNamed(ifMatch, etag)) throw etagMismatch(etag, ifMatch);
   if (ifNoneMatch !== undefined && isNamed(ifNoneMatch, etag))
     throw new RowkeyError(
       'etag-mismatch',
@@ -21,10 +21,12 @@ export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: stri
 }
 
 /** The error of an If-Match that does not hold. `etag` is the current one. */
-function etagMismatch(etag: string | undefined): RowkeyError {
+function etagMismatch(etag: string | undefined, ifMatch: string): RowkeyError {
   return new RowkeyError(
     'etag-mismatch',
-    'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.',
+    ifMatch.includes('"') || ifMatch.trim() === '*'
+      ? 'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.'
+      : 'ETag mismatch: If-Match has no ETag. Send one as a response has it, with its quotation marks.',
     etag === undefined ? {} : { etag },
   );
 }

@@ -243,7 +243,7 @@ export const DEFINE: readonly Cut[] = [
     without: 'A change needs no ETag',
     recommendations: ['g-etag'],
     file: 'lib/define/declaration/conditions.ts',
-    edits: [['  if (ifMatch !== undefined && !isNamed(ifMatch, etag)) throw etagMismatch(etag);\n', '']],
+    edits: [['  if (ifMatch !== undefined && !isNamed(ifMatch, etag)) throw etagMismatch(etag, ifMatch);\n', '']],
     test: ['test/scenarios/company-directory.test.ts', 'is replaced and patched only with its current ETag'],
     finds: 'expected { status: 200, …(2) } to match object { status: 412',
   },

@@ -26,3 +26,11 @@ test.each<[Conditions, string | undefined, boolean]>([
   if (holds) expect(check).not.toThrow();
   else expect(check).toThrow(expect.objectContaining({ code: 'etag-mismatch', ...(etag && { etag }) }));
 });
+
+test.each([
+  ['7', ETAG, 'Send one as a response has it, with its quotation marks.'],
+  ['"7"', ETAG, 'The entity changed since it was read.'],
+  ['*', undefined, 'The entity changed since it was read.'],
+])('says what is wrong with %s', (ifMatch, etag, message) => {
+  expect(() => checkConditions({ ifMatch }, etag)).toThrow(message);
+});
