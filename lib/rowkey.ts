@@ -203,13 +203,22 @@ type RuntimeOptions = (RowkeySettings | UnusableSettings) & {
   readonly implementations: object | undefined;
 };
 
+/** What the types reject, for an app that no compiler has seen. */
+function missingSettings(options: Partial<RowkeySettings>): RowkeyError | undefined {
+  if (options.storage && options.auth) return undefined;
+  return new RowkeyError(
+    'wrong-setting',
+    'Invalid settings: createRowkey needs storage and auth. Add ...fromEnvironment(process.env) to its options.',
+  );
+}
+
 /** Connects to nothing and does not throw. */
 function createRuntime(
   model: LinkedModel,
   { telemetry = {}, connection = DEFAULT_CONNECTION, path = '', implementations, ...options }: RuntimeOptions,
 ): Runtime {
   const entities = model.list;
-  let refusal = 'refusal' in options ? options.refusal : undefined;
+  let refusal = 'refusal' in options ? options.refusal : missingSettings(options);
   let guarded: Promise<void> | undefined;
   let warmedUp: Promise<unknown> | undefined;
 

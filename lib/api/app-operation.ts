@@ -103,7 +103,9 @@ export const operationOf = onceFor((declared: DeclaredOperation): Operation<Oper
       const wrong = found
         ? [{ field: found.path.join('.'), message: sayNotJson(found) }]
         : describeIssues(parsed.error ?? new z.ZodError([]), returned, () => 'is not declared');
-      const members = wrong.map(({ field, message }) => `"${field}" ${message}`).join(', ');
+      const members = wrong
+        .map(({ field, message }) => `${field === '' ? 'what it returns' : `"${field}"`} ${message}`)
+        .join(', ');
       throw new RowkeyError('wrong-output', `The operation "${name}" does not return what it declares: ${members}.`);
     },
   };

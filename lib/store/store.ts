@@ -159,12 +159,22 @@ export function createStore<All extends Entities, Own extends Operations = Opera
   source: StoreSource,
 ): UnlimitedStore<All, Own> {
   const as = (caller: Caller) => {
+    requireCaller(caller);
     const call = createCall(source, caller);
     return Object.freeze({ ...storesOf(list, call), operations: operationsThrough(source, call) });
   };
   // The methods accept and return any values. Their types are those of the entities' declarations.
   const store: unknown = Object.freeze({ ...storesOf(list, createCall(source)), as });
   return store as UnlimitedStore<All, Own>;
+}
+
+/** A caller that is undefined by mistake must not be the app itself, which no rule limits. */
+function requireCaller(caller: Partial<Caller> | undefined): void {
+  if (typeof caller?.subject === 'string' && Array.isArray(caller.roles)) return;
+  throw new RowkeyError(
+    'wrong-operation',
+    'store.as needs a caller: { subject, roles, claims }. What acts for the app uses the store without it.',
+  );
 }
 
 function storesOf(list: readonly Entity[], call: Call): object {

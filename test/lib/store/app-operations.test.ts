@@ -212,6 +212,21 @@ test('an output that is not declared is a problem without it, and the log names 
   });
 });
 
+test('an output that is missing is named in the log', async () => {
+  const { store } = await createTestStore(model, {
+    operations: { ...operations, leak: async () => undefined as never },
+  });
+  await expect(store.as(as('ann')).operations.leak({})).rejects.toThrow(
+    'The operation "leak" does not return what it declares: what it returns is required.',
+  );
+});
+
+test('a store of no caller is refused, which would be that of the app itself', async () => {
+  const { store } = await createTestStore(model, { operations });
+  for (const nobody of [undefined, {}, { subject: 'ann' }, 'ann'])
+    expect(() => store.as(nobody as never)).toThrow('store.as needs a caller: { subject, roles, claims }.');
+});
+
 test('a limit of the operation counts its requests, over HTTP and in process', async () => {
   const call = async () => (await app.ask(as('gus', 'guest'), 'POST', 'greet', { name: 'Gus' })).status;
   expect([await call(), await call(), await call()]).toEqual([200, 200, 429]);
@@ -419,6 +434,11 @@ test('an instance needs an implementation for each operation, and no other', asy
   const more = { ...operations, great: operations.greet };
   expect(() => createRowkey({ model, ...settings, operations: more })).toThrow(
     'The model has no operation "great" for its implementation.',
+  );
+  // @ts-expect-error no settings
+  const without = createRowkey({ model, operations });
+  await expect(without.store.notes.get({ owner: 'ann', noteId: '1' })).rejects.toThrow(
+    'createRowkey needs storage and auth. Add ...fromEnvironment(process.env) to its options.',
   );
   const { store } = await createTestStore(model);
   await expect(store.as(as('ann')).operations.greet({ name: 'Ann' })).rejects.toThrow('needs an implementation');
