@@ -22,12 +22,17 @@ export function checkConditions({ ifMatch, ifNoneMatch }: Conditions, etag: stri
 
 /** The error of an If-Match that does not hold. `etag` is the current one. */
 function etagMismatch(etag: string | undefined, ifMatch: string): RowkeyError {
+  const current = etag === undefined ? {} : { etag };
+  if (!ifMatch.includes('"') && ifMatch.trim() !== '*')
+    return new RowkeyError(
+      'etag-mismatch',
+      'ETag mismatch: If-Match has no ETag. Send one as a response has it, with its quotation marks.',
+      current,
+    );
   return new RowkeyError(
     'etag-mismatch',
-    ifMatch.includes('"') || ifMatch.trim() === '*'
-      ? 'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.'
-      : 'ETag mismatch: If-Match has no ETag. Send one as a response has it, with its quotation marks.',
-    etag === undefined ? {} : { etag },
+    'ETag mismatch: If-Match does not name the current ETag. The entity changed since it was read.',
+    current,
   );
 }
 
