@@ -48,7 +48,13 @@ export function addressIfAny(entity: Entity, values: Values): Address | undefine
 export function isIndexed(index: Index, values: Values | undefined): values is Values {
   if (!values) return false;
   for (const field of formOf(index).required) if (!hasValue(values[field])) return false;
-  return callApp('The condition "when" of an index or a total', () => index.when?.(values) ?? true);
+  const { when } = index;
+  if (!when) return true;
+  const what = 'The condition "when" of an index or a total';
+  const holds: unknown = callApp(what, () => when(values));
+  // A promise would be true.
+  if (typeof holds !== 'boolean') throw new RowkeyError('wrong-operation', `${what} returned neither true nor false.`);
+  return holds;
 }
 
 /** The fields that an entity must have to be in an index, and the list field of its keys, if there is one. */

@@ -48,6 +48,7 @@ const notes = defineEntity('notes', {
       when({ text }) {
         if (text === 'when') throw new TypeError(`of ${SECRET}`);
         if (text === 'nothing') throw undefined;
+        if (text === 'later') return Promise.resolve(false) as never;
         return true;
       },
     }),
@@ -276,6 +277,15 @@ test.each([
   expect([status, body.code], text).toEqual([500, 'wrong-operation']);
   expect(logged).toEqual([expect.stringContaining(`${subject} of notes has a value of another type.`)]);
   expect(text + logged).not.toContain(SECRET);
+  expect((await app.ask(ann, 'GET', 'notes/ann/typed')).status).toBe(404);
+});
+
+test('a condition in a promise is a mistake, and nothing is stored', async () => {
+  const { status, logged } = await app.ask(ann, 'PUT', 'notes/ann/typed', { text: 'later', slug: 's' });
+  expect([status, logged]).toEqual([
+    500,
+    [expect.stringContaining('index or a total returned neither true nor false.')],
+  ]);
   expect((await app.ask(ann, 'GET', 'notes/ann/typed')).status).toBe(404);
 });
 

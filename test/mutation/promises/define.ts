@@ -342,7 +342,7 @@ export const DEFINE: readonly Cut[] = [
     without: 'An index has entities that do not meet its condition',
     recommendations: ['i-skewed'],
     file: 'lib/define/places/index-entries.ts',
-    edits: [['() => index.when?.(values) ?? true)', '() => index.when === undefined || values !== undefined)']],
+    edits: [['callApp(what, () => when(values));', 'values !== undefined;']],
     test: ['test/scenarios/retrieving.test.ts', 'lists only entities that meet its condition, as they change'],
     finds: "expected [ Array(3) ] to deeply equal [ { department: 'Sparse'",
   },
