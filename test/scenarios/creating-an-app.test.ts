@@ -225,3 +225,9 @@ test.for(PAGES)('people note their hours on the page %s, and customers see them'
   const again = await open(address, { email: `ann-${kind}@contoso.com` });
   expect(await textsOf(again.page, '.card')).toEqual([]);
 });
+
+test('its developer exports the rows of all users', { tags }, async ({ skip }) => {
+  if (typeof browser === 'string') skip(browser);
+  const { stdout } = await run('npx', ['rowkey', 'export', 'projects', 'projects.ndjson'], inApp('plain'));
+  expect(stdout).toMatch(/^Exported [1-9]\d* projects to projects\.ndjson\.$/m);
+});

@@ -57,8 +57,10 @@ const report = defineOperation('report', {
 });
 
 export const model = defineModel({
-  roles: ['visitor', 'user', 'operator'],
+  roles: ['visitor', 'user', 'support', 'operator'],
   operatorRole: 'operator',
+  // Sees and exports the rows of all users. The audit log has each of its reads.
+  steward: 'support',
   anyone: 'visitor',
   // Whoever signs in is a user: nobody assigns the role.
   signedIn: 'user',
