@@ -61,6 +61,11 @@ describe.each(pages)('%s', (page) => {
   });
 });
 
+test('README.md shows the test command that CI runs', () => {
+  const [, command] = /grep -qx '([^']+)' README\.md/.exec(readFileSync('.ci/run', 'utf8')) ?? [];
+  expect(readFileSync('README.md', 'utf8').split('\n')).toContain(command);
+});
+
 test('docs/README.md leads to every page', () => {
   const index = readFileSync('docs/README.md', 'utf8');
   expect(

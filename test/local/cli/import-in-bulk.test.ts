@@ -67,7 +67,7 @@ async function importRows(app: BackedUp, model: Model, entity: Entity, rows: rea
     for (const spy of [...spies, fetched]) spy.mockRestore();
     process.exitCode = undefined;
   }
-  return said.map((line) => line.replace(/ in [\d.]+ s\.$/, '')).sort();
+  return said.map((line) => line.replace(/ in [\d.]+ s\.$/, '').replace(folder, '')).sort();
 }
 
 /** What an app has of an entity, as a file of an export has it. */
