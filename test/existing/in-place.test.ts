@@ -446,7 +446,9 @@ const step = fc.record({
   others,
 });
 
-test('after any writes of both programs, rows are what each wrote, and a repair makes indexes agree', async () => {
+test('after any writes of both programs, rows are what each wrote, and a repair makes indexes agree', {
+  tags: ['slow'],
+}, async () => {
   const run = async (steps: readonly (typeof step extends fc.Arbitrary<infer Step> ? Step : never)[]) => {
     await clear();
     const foreign = await Promise.all(FOREIGN.map(async (row) => [row, (await table.createEntity(row)).etag] as const));

@@ -98,7 +98,9 @@ test('moves slots, spreads them, returns them and cleans up', { tags: ['slow'] }
   );
   expect((await accounts('status'))[3]).toBe(`engineering (former): with all others. To forget it, ${run} clean-up`);
   expect((await accounts('clean-up')).at(-1)).toBe('"engineering" is removed.');
-  await expect(accounts('remove', 'engineering')).rejects.toThrow('The accounts have no placement "engineering".');
+  await expect(accounts('remove', 'engineering')).rejects.toThrow(
+    'The accounts have no placement "engineering"; they have none.',
+  );
   await accounts('move', '--key', 'Engineering', '--to', 'third');
   for (const [away, ...others] of [
     ['first', 'second: 136', 'third: 136'],

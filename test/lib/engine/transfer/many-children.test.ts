@@ -150,7 +150,7 @@ describe.each(OPERATIONS)('the %s of an entity with many children', (operation) 
     });
   });
 
-  test('is done once if another process handles its message meanwhile', async () => {
+  test('is done once if another process handles its message meanwhile', { tags: ['slow'] }, async () => {
     await atEachWrite(async (isPoint, at) => {
       const begun = await begin(operation);
       let happened = 0;
@@ -165,7 +165,7 @@ describe.each(OPERATIONS)('the %s of an entity with many children', (operation) 
     });
   });
 
-  test('takes all of 1,100 children', async () => {
+  test('takes all of 1,100 children', { tags: ['slow'] }, async () => {
     const begun = await begin(operation, 1_100);
     await handle(begun.transfer);
     await expectEnded(begun, cupsOf(begun.tray, 1_100));
