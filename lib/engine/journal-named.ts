@@ -1,6 +1,6 @@
 import { FURTHER_ROW } from '../base/engine-names.ts';
 import { rangeOfPrefix } from '../define/keys/key-template.ts';
-import { journalAbsent, journalSeen, withAttempt } from '../storage/row-journal.ts';
+import { journalFound, withAttempt } from '../storage/row-journal.ts';
 import { type Address, type Row, readRange } from '../storage/rows.ts';
 import type { Engine } from './engine.ts';
 import { unlessTableMissing } from './period-tables.ts';
@@ -23,9 +23,9 @@ export async function journalNamed({ storage }: Engine, named: readonly Address[
     );
     seen.push(...found.rows.filter(({ row }) => row === from || row.startsWith(from + FURTHER_ROW)));
     if (!found.rows.some(({ row }) => row === from))
-      await journalAbsent(journal, { table, partition, row: from }, attempt);
+      await journalFound(journal, { table, partition }, [{ row: from, attempt }]);
   }
   const writeOf = ({ table, partition, row, properties: { WriteId = row } }: Row) =>
     JSON.stringify([table, partition, WriteId]);
-  for (const rows of Map.groupBy(seen, writeOf).values()) await journalSeen(journal, rows);
+  for (const rows of Map.groupBy(seen, writeOf).values()) if (rows[0]) await journalFound(journal, rows[0], rows);
 }

@@ -135,33 +135,34 @@ export async function journalRows(
   await deferred(journal.append({ time, table, partition, rows }));
 }
 
-/** Adds rows of a transaction as they are stored: it may have ended without its line. */
-export async function journalSeen(journal: RowJournal | undefined, seen: readonly SeenRow[]): Promise<void> {
-  const [{ table, partition } = { table: '', partition: '' }] = seen;
+/** A row of one partition as a read has found it, or that the read has found none. */
+export type FoundRow = { readonly row: string } & (
+  | { readonly etag: string; readonly properties: Properties }
+  /** `gone` is the ETag of a version that has been there. */
+  | { readonly attempt: Attempt | undefined; readonly gone?: string | undefined }
+);
+
+/**
+ * Adds rows as they were read, in one line: their writer may have ended without its line. A row that was absent has been so from before the read on,
+ * so that its line does not cover what is created after it.
+ */
+export async function journalFound(
+  journal: RowJournal | undefined,
+  { table, partition }: Omit<Executed, 'actions'>,
+  found: readonly FoundRow[],
+): Promise<void> {
   if (!journal?.hasTable(table, partition)) return;
-  const rows = seen.flatMap(({ row, etag, properties }) => {
-    const time = timeOf(etag);
-    return time === undefined ? [] : [{ row, time, properties: toTyped(properties) }];
+  const rows = found.flatMap((one): JournalRow[] => {
+    const { row } = one;
+    const isStored = 'properties' in one;
+    const time = isStored
+      ? timeOf(one.etag)
+      : greatest([earliestTime(journal, one.attempt), timeAfter(timeOf(one.gone))]) || undefined;
+    if (time === undefined) return [];
+    return [isStored ? { row, time, properties: toTyped(one.properties) } : { row, time, deleted: true }];
   });
   if (rows.length > 0)
     await deferred(journal.append({ time: greatest(rows.map(({ time }) => time)), table, partition, rows }));
-}
-
-/** Adds that a row was absent when it was read: from before the read on, so that it does not cover what is created after it. */
-export async function journalAbsent(
-  journal: RowJournal | undefined,
-  { table, partition, row }: Omit<Executed, 'actions'> & Pick<SeenRow, 'row'>,
-  attempt: Attempt | undefined,
-): Promise<void> {
-  const time = journal && earliestTime(journal, attempt);
-  if (time === undefined || !journal?.hasTable(table, partition)) return;
-  await deferred(journal.append({ time, table, partition, rows: [{ row, time, deleted: true }] }));
-}
-
-interface SeenRow extends Omit<Executed, 'actions'> {
-  readonly row: string;
-  readonly etag: string;
-  readonly properties: Properties;
 }
 
 /** Adds the drop of a table. */

@@ -1,11 +1,12 @@
 import type { TableClient, TableEntity, TransactionAction } from '@azure/data-tables';
+import pMap from 'p-map';
 import { unavailable } from '../base/errors.ts';
 import { recentFor } from '../base/once.ts';
 import { withDeleteIf } from './conditional-delete.ts';
-import { storageCall, unlessRefused } from './errors.ts';
+import { StorageConflict, storageCall, unlessRefused } from './errors.ts';
 import { recordIfExplaining } from './explain.ts';
 import { writeAtOwner } from './fence.ts';
-import { journalRows, withAttempt } from './row-journal.ts';
+import { type FoundRow, journalFound, journalRows, withAttempt } from './row-journal.ts';
 import {
   type Address,
   literal,
@@ -251,10 +252,30 @@ export async function submit(storage: Storage, transaction: Transaction): Promis
     const { result: etags, attempt } = await withAttempt(send);
     await journalRows(journal, transaction, { etags, attempt });
     return etags;
+  } catch (error) {
+    // An attempt before the one that was refused may have been executed, and has no line.
+    if (error instanceof StorageConflict && error.isRepeated) await journalStored(storage, transaction);
+    throw error;
   } finally {
     // A failed write may have been executed.
     notePartitionWrite(storage, transaction);
   }
+}
+
+/** The most rows that are read at a time for the journal. */
+const READS_CONCURRENCY = 16;
+
+/** Adds the rows of a transaction to the journal of a backup as they are stored now. One transaction for each row, and none without a backup. */
+async function journalStored(storage: Storage, { table, partition, actions }: Transaction): Promise<void> {
+  const { journal } = storage;
+  if (!journal?.hasTable(table, partition)) return;
+  const read = async (action: Action): Promise<FoundRow> => {
+    const range = { table, partition, from: action.row, limit: 1, isTyped: true };
+    const { result, attempt } = await withAttempt(() => readRange(storage, range));
+    const [found] = result.rows;
+    return found?.row === action.row ? found : { row: action.row, attempt, gone: 'etag' in action ? action.etag : '' };
+  };
+  await journalFound(journal, { table, partition }, await pMap(actions, read, { concurrency: READS_CONCURRENCY }));
 }
 
 async function submitTo(

@@ -12,7 +12,7 @@
  * - A snapshot begins before its first request and ends after its last one by what clocks may differ. A cut takes the last one that has ended,
  *   and the lines from its begin on, none from before.
  * - A queue function that has the intent of a writer appends the rows as it reads them, with their times: those of one write in one line. So does
- *   a request that finds its change done.
+ *   a request that finds its change done, and one that is refused when it is sent again after a lost reply.
  *
  * Each storage request is one step. In each state the rows are restored to every moment, and compared with what the writers have done by then:
  * a change that has a line is there, whole. One that has none yet may be missing, each row for itself, and nothing else may. A cut has it whose

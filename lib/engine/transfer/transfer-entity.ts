@@ -9,6 +9,7 @@ import type { Entity, EntityChange } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { type Address, deleteSame, tryAction } from '../../storage/rows.ts';
 import type { Engine } from '../engine.ts';
+import { journalNamed } from '../journal-named.ts';
 import { type EntityRowOptions, readJoinedRow, readLive, requireRekeyed } from '../read/entity-rows.ts';
 import type { Transfer } from '../reconcile/intent.ts';
 import { tryCommit } from '../write/eventual-transaction.ts';
@@ -104,7 +105,11 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
     if (source.state !== 'live' || !isOfLife(source, transfer.incarnation)) {
       // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
-      if (ours && !ours.system.MovingFrom) return undefined;
+      if (ours && !ours.system.MovingFrom) {
+        // The process that deleted the tombstone may have died before the journal had that.
+        await journalNamed(engine, [from]);
+        return undefined;
+      }
       if (!ours || (await dropDestination(ours))) return GONE;
       continue;
     }
@@ -254,7 +259,8 @@ export async function openDestination({ engine, destination, transfer, to }: Wor
   for (;;) {
     const found = await readLive(engine, destination, to);
     // The entity may have moved on since, and another transfer may be arriving there.
-    if (!found || !isOfLife(found, transfer.operationId) || !found.system.MovingFrom) return;
+    if (!found || !isOfLife(found, transfer.operationId)) return;
+    if (!found.system.MovingFrom) return journalNamed(engine, [to]);
     if (await open(engine, to, found)) return;
   }
 }

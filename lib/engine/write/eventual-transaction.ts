@@ -277,20 +277,19 @@ async function findOwnWrite(write: Write, actions: readonly Action[]): Promise<r
   // A row that is missing does not tell who deleted it.
   if (engine.now() >= write.deadline || changes.every(({ after }) => !after)) return undefined;
   const fresh = await readChanged(engine, changes).catch(() => undefined);
-  return fresh && isOwnWrite(write, fresh) ? resultsOf(write, { fresh, actions }) : undefined;
+  if (!fresh || !isOwnWrite(write, fresh)) return undefined;
+  const { table, partition } = write;
+  await journalRows(engine.storage.journal, { table, partition, actions }, { etags: etagsOf(fresh) });
+  return resultsOf(write, fresh);
+}
+
+function etagsOf(fresh: readonly Fresh[]): ReadonlyMap<string, string> {
+  return new Map(fresh.map(({ address, before }) => [address.row, 'etag' in before ? (before.etag ?? '') : '']));
 }
 
 /** The result of a committed transaction whose reply was lost, from the rows that it wrote. Notes the changes. */
-async function resultsOf(
-  write: Write,
-  { fresh, actions }: { readonly fresh: readonly Fresh[]; readonly actions: readonly Action[] },
-): Promise<readonly Stored[]> {
-  const { engine, table, partition, changes, plan } = write;
-  const etags = new Map(
-    fresh.map(({ address, before }) => [address.row, 'etag' in before ? (before.etag ?? '') : ''] as const),
-  );
-  await journalRows(engine.storage.journal, { table, partition, actions }, { etags });
-  const ours = results(changes, plan, etags);
+function resultsOf(write: Write, fresh: readonly Fresh[]): readonly Stored[] {
+  const ours = results(write.changes, write.plan, etagsOf(fresh));
   noteChanges(write, ours);
   return ours;
 }
@@ -313,7 +312,7 @@ async function handleConflict(
     const fresh = await readChanged(engine, changes).catch((error: unknown) => {
       throw noteUnknownOutcome(write, error);
     });
-    if (storageConflict.isRepeated && isOwnWrite(write, fresh)) return resultsOf(write, { fresh, actions });
+    if (storageConflict.isRepeated && isOwnWrite(write, fresh)) return resultsOf(write, fresh);
     // An earlier attempt may have been committed, and another writer may have changed what it wrote. So the intent stays.
     if (storageConflict.isRepeated && !areUnchanged(changes, fresh, writeId))
       throw noteUnknownOutcome(

@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex, type Values } from '../../../lib/index.ts';
 import { type BackedUp, openBackedUp } from '../../backed-up.ts';
 import type { Entity, LinkedModel } from '../../kit/define.ts';
-import { type Engine, engineRead, engineWrite } from '../../kit/engine.ts';
+import { type Engine, engineRead, engineTransfer, engineWrite } from '../../kit/engine.ts';
 import { operationsBackup } from '../../kit/operations.ts';
+import { storageRows } from '../../kit/storage.ts';
 
 /** What a process has stored and not added to the journal of a backup, because it died between the two. */
 
@@ -17,6 +18,7 @@ const model = defineModel({
       table: 'cards',
       key: { partition: '{box}', row: '{cardId}' },
       indexes: { text: interPartitionIndex({ table: 'cardsbytext', partition: '{text}', row: '{box}_{cardId}' }) },
+      movable: ['box'],
       access: { read: ['reader'], write: ['reader'] },
     }),
   ],
@@ -33,17 +35,22 @@ function restarted({ engine, storage, backup }: BackedUp): Engine {
   };
 }
 
-/** Runs work in a process that dies after its first write to the table. */
-async function dieAfterWrite(app: BackedUp, work: (engine: Engine) => Promise<unknown>): Promise<void> {
+type Sent = Readonly<Record<'method' | 'url' | 'body', string>>;
+
+const isWrite = ({ method, url, body }: Sent) => method !== 'GET' && /\/cards(\(|\?|\s|$)/.test(`${url} ${body}`);
+const isDelete = ({ method, url }: Sent) => method === 'DELETE' && url.includes('/cards(');
+
+/** Runs work in a process that dies after the first such request. */
+async function dieAfter(app: BackedUp, isLast: (sent: Sent) => boolean, work: () => Promise<unknown>): Promise<void> {
   let isDead = false;
   for (const memory of [app.memory, app.backupMemory])
     memory.intercept = async (request, send) => {
       if (isDead) throw new Error('This process is dead.');
       const response = await send();
-      isDead ||= request.method !== 'GET' && /\/cards(\(|\?|\s|$)/.test(`${request.url} ${request.body}`);
+      isDead ||= isLast({ method: request.method, url: request.url, body: String(request.body) });
       return response;
     };
-  await expect(work(restarted(app))).rejects.toThrow();
+  await expect(work()).rejects.toThrow();
   expect(isDead).toBe(true);
   for (const memory of [app.memory, app.backupMemory]) memory.intercept = undefined;
 }
@@ -72,8 +79,76 @@ test.each(Object.entries(REQUESTS))(
     if (!isOfNew) await engineWrite.createEntity(app.engine, cards, card);
     await app.snapshot();
     const values = isOfNew ? card : { ...card, text: 'second' };
-    await dieAfterWrite(app, (engine) => request(engine, values));
+    await dieAfter(app, isWrite, () => request(restarted(app), values));
     await request(restarted(app), values);
     expect(await textInCut(app)).toBe(values.text);
   },
 );
+
+/** The rows of the table in a cut that is made now, before a restore ends what it finds. */
+async function rowsInCut({ backup, storage, cut }: BackedUp) {
+  const { rows } = await operationsBackup.readState({ backup, storage }, cut());
+  return (await Array.fromAsync(rows)).filter(({ table }) => table === 'cards');
+}
+
+test('a cut has no tombstone of a move whose delete was executed, although the reply to it says nothing', async () => {
+  const app = await openBackedUp(model);
+  await engineWrite.createEntity(app.engine, cards, card);
+  await app.snapshot();
+  let deletes = 0;
+  app.memory.intercept = async (request, send) => {
+    const response = await send();
+    if (!isDelete({ ...request, body: '' })) return response;
+    deletes += 1;
+    return deletes === 1 ? { ...response, status: 500 } : response;
+  };
+  await engineTransfer.requestMove(app.engine, cards, key, { box: 'c' });
+  await app.settle();
+  expect([deletes, await rowsInCut(app)]).toMatchObject([2, [{ partition: 'c', row: '1' }]]);
+});
+
+const LAST_WRITES: Readonly<Record<string, (sent: Sent) => boolean>> = {
+  'opened the entity at its new key': ({ method, url, body }) =>
+    method !== 'DELETE' && url.includes("PartitionKey='c'") && body.includes('"MovingFrom":""'),
+  'deleted the tombstone': isDelete,
+};
+
+test.each(Object.entries(LAST_WRITES))(
+  'a cut has a move as it is whose process died when it had %s',
+  async (_, isLast) => {
+    const app = await openBackedUp(model);
+    await engineWrite.createEntity(app.engine, cards, card);
+    await app.snapshot();
+    await engineTransfer.requestMove(app.engine, cards, key, { box: 'c' });
+    await dieAfter(app, isLast, () => app.settle());
+    Object.assign(app.engine.storage, { journal: restarted(app).storage.journal });
+    await app.settle();
+    expect(await rowsInCut(app)).toMatchObject([{ partition: 'c', row: '1', properties: { MovingFrom: '' } }]);
+  },
+);
+
+test('a transaction whose reply was lost is whole in the journal when it is sent again, and refused', async () => {
+  const app = await openBackedUp(model);
+  const other = { ...card, cardId: '2' };
+  for (const values of [card, other]) await engineWrite.createEntity(app.engine, cards, values);
+  await app.snapshot();
+  const from = app.cut();
+  const where = { table: 'cards', partition: 'b' };
+  const { etag } = (await storageRows.readRow(app.storage, { ...where, row: '1' })) ?? expect.fail();
+  let sent = 0;
+  app.memory.intercept = async ({ method }, send) => {
+    const response = await send();
+    if (method !== 'POST') return response;
+    sent += 1;
+    return sent === 1 ? { ...response, status: 500 } : response;
+  };
+  const actions = [
+    { kind: 'merge', row: '1', properties: { TouchedBy: 'a test' }, etag },
+    { kind: 'delete', row: '2' },
+  ] as const;
+  await expect(storageRows.submit(app.storage, { ...where, actions })).rejects.toMatchObject({ reason: 'changed' });
+  const source = { backup: app.backup, storage: app.storage };
+  const lines = await Array.fromAsync(operationsBackup.readJournal(source, { from, to: app.cut() }));
+  const changed = { row: '1', properties: expect.objectContaining({ TouchedBy: 'a test' }) };
+  expect([sent, lines]).toMatchObject([2, [{ rows: [changed, { row: '2', deleted: true }] }]]);
+});

@@ -197,7 +197,7 @@ describe('the journal of a backup', () => {
     };
     const date = 'Sun, 29 Nov 2026 12:00:05 GMT';
     const attempt = { account: 'http://first', sentAt: 0, receivedAt: 40, date, latestMs: Date.parse(date) };
-    await storageJournal.journalAbsent(journal, { table: 'notes', partition: 'p', row: 'a' }, attempt);
+    await storageJournal.journalFound(journal, { table: 'notes', partition: 'p' }, [{ row: 'a', attempt }]);
     // The row may have been created 20 ms before the second, after the read.
     const time = '2026-11-29T12:00:04.9600000Z';
     expect(entries).toEqual([{ table: 'notes', partition: 'p', time, rows: [{ row: 'a', time, deleted: true }] }]);
