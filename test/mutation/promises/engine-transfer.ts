@@ -43,7 +43,7 @@ export const ENGINE_TRANSFER: readonly Cut[] = [
     without: 'A message that is handled again undoes what has been done',
     recommendations: ['p-evt-idempotent'],
     file: 'lib/engine/transfer/transfer-entity.ts',
-    edits: [['      if (ours && !ours.system.MovingFrom) return undefined;\n', '']],
+    edits: [['if (ours && !ours.system.MovingFrom) {', 'if (false) {']],
     test: [
       'test/lib/engine/transfer/beside-others.test.ts',
       'the %s of an entity > is done once if another process handles its message meanwhile',
