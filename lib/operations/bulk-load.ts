@@ -17,7 +17,6 @@ import { timeOf, withAttempt } from '../storage/row-journal.ts';
 import {
   type Action,
   type Address,
-  ANY_ETAG,
   deleteSame,
   type Row,
   readRow,
@@ -113,7 +112,8 @@ export function bulkLoad(
     let isDone = false;
     try {
       const load: Load = {
-        ...{ engine, entity, signal, leavesReferences, ...begun, counts },
+        ...{ engine, entity, leavesReferences, ...begun, counts },
+        signal: signal ? AbortSignal.any([signal, running.lost]) : running.lost,
         shared: await findSharedTables(engine.storage, entity),
         reject({ position, input }, error) {
           counts.rejected += 1;
@@ -136,7 +136,7 @@ export function bulkLoad(
 interface Load {
   readonly engine: Engine;
   readonly entity: Entity;
-  readonly signal: AbortSignal | undefined;
+  readonly signal: AbortSignal;
   readonly leavesReferences: boolean;
   readonly id: string;
   /** True if an earlier run may have created the entities. */
@@ -177,7 +177,7 @@ async function* toWindows(rows: AsyncIterable<unknown>, most: number): AsyncGene
 
 async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void> {
   const { engine, signal, leavesReferences, counts, reject } = load;
-  signal?.throwIfAborted();
+  signal.throwIfAborted();
   const valid = window.flatMap((row) => prepare(load, row) ?? []);
   const stored: StoredEntity[] = [];
   const absent = load.isResumed ? await withoutStored(load, valid, stored) : valid;
@@ -189,7 +189,7 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   const later = new LaterRows(links, [...refused, ...alone]);
   const again: LoadRow[] = [];
   for (const rows of inRounds(links, held)) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const outcomes = await writePartitions(
       engine,
       rows.map(({ write }) => write),
@@ -223,7 +223,7 @@ async function loadWindow(load: Load, window: readonly InputRow[]): Promise<void
   const left = [...refused, ...alone, ...again].sort((one, other) => one.position - other.position);
   await release(load, [...refused]);
   for (const row of left) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const outcome = (await writePartitions(engine, [row.write], { leavesReferences })).get(row.write);
     if (outcome instanceof RowkeyError) reject(row, outcome);
     else if (outcome) {
@@ -367,7 +367,7 @@ async function claimAll(
   const refused = new Set<LoadRow>();
   await writeBatches(storage, claims, 'insert', async ({ table, partition, actions }) => {
     for (let left = actions; left.length > 0; ) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       if (await trySubmit(storage, { table, partition, actions: left, isRepeatable: true })) return;
       const found = await pMap(left, ({ row }) => readRow(storage, { table, partition, row }), {
         concurrency: WRITE_CONCURRENCY,
@@ -461,25 +461,37 @@ function otherRun({ name }: Entity): RowkeyError {
   return busy(`Another run loads ${name}, or was killed in the last ${HELD_MS / 1_000} seconds.`);
 }
 
-/** Keeps other runs from beginning, until this one ends. The mark of a load that is not done stays. */
+/**
+ * Keeps other runs from beginning, until this one ends. The mark of a load that is not done stays. `lost` is aborted with `busy` if this process stood
+ * still for so long that another run has begun.
+ */
 function keepRunning({ storage }: Engine, entity: Entity, run: string) {
   const mark = markOf(entity);
-  const write = (Run: string) =>
-    tryAction(storage, mark, { kind: 'merge', row: mark.row, properties: { Run }, etag: ANY_ETAG });
+  const losing = new AbortController();
+  const isOwn = ({ properties: { Run } }: Pick<Row, 'properties'>) => Run === run;
+  const findOwn = async () => {
+    const found = await readRow(storage, mark);
+    return found && isOwn(found) ? found : undefined;
+  };
+  const write = async (Run: string) => {
+    const found = await findOwn();
+    if (!found) return losing.abort(otherRun(entity));
+    await tryAction(storage, mark, { kind: 'merge', row: mark.row, properties: { Run }, etag: found.etag });
+  };
   let renewing: Promise<unknown> | undefined;
   const timer = setInterval(() => {
     renewing = write(run).catch(() => undefined);
   }, RENEWED_MS);
   timer.unref();
   return {
+    lost: losing.signal,
     async end(isDone: boolean): Promise<void> {
       clearInterval(timer);
       await renewing;
       // Why the load is not done matters more.
       if (!isDone) return void (await write('').catch(() => undefined));
-      const found = await readRow(storage, mark);
-      const isOwn = ({ properties: { Run } }: Pick<Row, 'properties'>) => Run === run;
-      if (found && isOwn(found)) await deleteSame(storage, found, isOwn);
+      const found = await findOwn();
+      if (found) await deleteSame(storage, found, isOwn);
     },
   };
 }

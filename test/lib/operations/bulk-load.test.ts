@@ -452,6 +452,35 @@ describe('a second run', () => {
     expect(said).toBe('busy');
   });
 
+  test('ends the first one, which stood still, when that one looks again', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const app = await openBackedUp(shopModel);
+    const said: string[] = [];
+    async function* slow() {
+      yield few[0];
+      app.advance(2 * HELD_MS);
+      await new Promise<void>((resolve) => {
+        inTheMiddle(app, async () => {
+          resolve();
+          await vi.waitUntil(() => said.length === 1, PATIENCE_MS);
+        });
+        void load(app, shops, few).then(() => said.push('done'));
+      });
+      vi.advanceTimersByTime(HELD_MS);
+      // Rows that are not valid send no request, and let the other ones pass.
+      for (let turn = 0; turn < 10_000; turn += 1) {
+        await setImmediate();
+        yield {};
+      }
+    }
+    said.push(await codeOf(bulkLoad(app.engine, shops, slow(), { windowRows: 1 })));
+    await vi.waitUntil(() => said.length === 2, PATIENCE_MS);
+    expect(said).toEqual(['busy', 'done']);
+    expect(await findingsIn(app, [shops])).toEqual([]);
+    expect(await storageRows.readRow(app.storage, MARK)).toBeUndefined();
+  });
+
   test('can be run again although the first one, which stood still, has ended since', async () => {
     const app = await openBackedUp(shopModel);
     async function* broken() {
