@@ -170,7 +170,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   const violations: string[] = [];
   const rules = plan.user === undefined ? undefined : createRulesOracle(plan.user);
   const audit = createAuditOracle();
-  let known = plan.accountsAtFirst;
+  const grows = plan.events.some(({ nth, event }) => event.do === 'grow' && !without?.has(nth));
+  /** How many accounts the app knows: all of them, unless one is added. */
+  let known = grows ? plan.accountsAtFirst : plan.accounts;
   const operatorToken = createToken({ sub: 'operator', roles: model.roles });
   const resources = () => operationsModel.resourcesOf(model.list, Date.now(), model);
   let generation = 0;
@@ -189,7 +191,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     const account = network.backupFor(process);
     if (!account) throw new Error('The world has no backup.');
     const backup = storageAccounts.openStorage({ accounts: [account] });
-    const storage = { ...openAccounts(process ? network.accountsFor(process) : network.direct), backup };
+    const accounts = process ? network.accountsFor(process) : network.direct;
+    const storage = { ...openAccounts(accounts.slice(0, known)), backup };
     return { engine: engineCore.createEngine(storage, { queueParts: model.queueParts }), storage, backup };
   }
 
@@ -737,10 +740,8 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       await wait(3);
       return new Response(KEYS, { headers: { 'content-type': 'application/json' } });
     };
-    await storageTables.provision(
-      plan.backup ? openBackup(undefined).storage : openAccounts(network.direct),
-      resources(),
-    );
+    const all = openAccounts(network.direct);
+    await storageTables.provision(plan.backup ? { ...all, backup: openBackup(undefined).backup } : all, resources());
     // A cut is of the time after the first snapshot.
     if (plan.backup) await takeSnapshot('snapshot0', { diesAt: [], forMs: HOUR_MS });
     for (let index = 0; index < plan.processes; index += 1) await start(index);
