@@ -79,7 +79,7 @@ async function find(mutant: Mutant, { minutes, seed }: { minutes: number; seed: 
   const what = /^- (.*)$/m.exec(said)?.[1] ?? failed.split('\n')[0] ?? '';
   const isFound = last !== undefined && last[3] !== '0';
   // A promise that is rejected and that nobody handles ends a process, also a real one.
-  const isEnded = !isFound && child.exitCode !== 0;
+  const isEnded = !isFound && !/^\d+ seeds, /m.test(said);
   return {
     mutant,
     seed: isFound ? Number(last[1]) : isEnded ? Number(last?.[1] ?? seed - 1) + 1 : undefined,

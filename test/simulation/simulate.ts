@@ -114,7 +114,7 @@ function realSeed(): number {
 
 /** Lets several processes simulate a part of the seeds each. */
 async function divide(
-  { jobs, minutes, cuts, shrinkMinutes, model, writes }: Options,
+  { jobs, minutes, cuts, shrinkMinutes, model, writes, untilFailure }: Options,
   all: readonly number[] | undefined,
   first: number,
 ): Promise<void> {
@@ -128,6 +128,7 @@ async function divide(
       ...(minutes === undefined ? [] : ['--minutes', String(minutes)]),
       ...(cuts === undefined ? [] : ['--cuts', String(Math.ceil(cuts / parts.length))]),
       ...(model === undefined ? [] : ['--model', model]),
+      ...(untilFailure ? ['--until-failure'] : []),
     ];
     const size = ['--jobs', '1', '--shrink-minutes', String(shrinkMinutes), '--writes', String(writes)];
     const words = [...part, ...more, ...size];
@@ -207,5 +208,5 @@ function toSeeds(text: string): number[] {
 
 function toReplay(text: string): { seed: number; events: number[] } {
   const [seed = '', events = ''] = text.split(':');
-  return { seed: toNumber(seed), events: toNumbers(events) };
+  return { seed: toNumber(seed), events: events === '' ? [] : toNumbers(events) };
 }
