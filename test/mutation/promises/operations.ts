@@ -128,6 +128,14 @@ export const OPERATIONS: readonly Cut[] = [
     finds: "expected Set{ 'o', 'f', 'd', 'g', '-' } to deeply equal",
   },
   {
+    without: 'A mover compares no rows after it has copied them',
+    recommendations: ['d-offline'],
+    file: 'lib/operations/slot-contents.ts',
+    edits: [['    if (unknown === 0 && [...changed].every(', '    if (unknown >= 0 || [...changed].every(']],
+    test: ['test/lib/operations/move-slots.test.ts', 'moves closed slots without fences'],
+    finds: 'expected Set{ 1 } to deeply equal Set{ 1, 2 }',
+  },
+  {
     without: 'A changed model is accepted',
     recommendations: ['g-change-later'],
     file: 'lib/operations/model-guard.ts',
