@@ -5,6 +5,7 @@ import { keptFor } from '../base/once.ts';
 import { isRecent } from '../base/time.ts';
 import { ofAccount } from './errors.ts';
 import { runUnexplained } from './explain.ts';
+import { timeOf } from './row-journal.ts';
 import type { Address, Row } from './row-query.ts';
 import {
   changeSlots,
@@ -142,20 +143,24 @@ async function openAgain({ account, index, move }: Owner): Promise<void> {
 
 /**
  * Lets the target accept a slot that its source has let go. The rows of all accounts are read after the target's, which may not change until
- * it is written: else the target may have accepted the slot, and let it go, before.
+ * it is written: else the target may have accepted the slot, and let it go, before. Does nothing until the clock of the target has passed the last
+ * change of a source, as its mover would wait: a backup orders the versions of a row by their times.
  */
 async function endHandOver({ list }: Accounts, slot: string): Promise<void> {
+  const index = slotIndex(slot);
   const readHeir = async () => {
-    const all = await Promise.all(list.map(readOwned));
-    return heirOf(
-      all.filter((owned) => owned !== undefined),
-      slotIndex(slot),
-    );
+    const all = (await Promise.all(list.map(readOwned))).filter((owned) => owned !== undefined);
+    const layers = newestLayers(all);
+    const gone = all.filter((owned) => stateOf(withLayers(owned, layers), index).phase === 'gone');
+    return { heir: heirOf(all, index), at: Math.max(...gone.map(({ etag }) => Date.parse(timeOf(etag) ?? ''))) };
   };
-  const heir = await readHeir();
+  const { heir } = await readHeir();
   const target = list.find(({ name }) => name === heir);
   if (target)
-    await changeSlots(target, [slot], async () => ((await readHeir()) === heir ? { phase: 'at rest' } : undefined));
+    await changeSlots(target, [slot], async (_state, _slot, readAt) => {
+      const now = await readHeir();
+      return now.heir === heir && now.at < readAt ? { phase: 'at rest' } : undefined;
+    });
 }
 
 /** Reads the rows of all accounts, and waits for no other one when the owner is found. Undefined if no account owns the slot. */

@@ -9,6 +9,7 @@
  * - A transaction that only deletes got no time. It requires the ETag of each row, and its rows directly follow the versions that it deleted.
  *   The Date of its response is the time of the line, but orders nothing: others may have written the row before it.
  * - A move gives copies the times of another clock. It copies a row, and opens the slot at the target, once that clock has passed the source.
+ *   Whoever opens it for a mover that died waits as well.
  * - A snapshot begins before its first request and ends after its last one by what clocks may differ. A cut takes the last one that has ended,
  *   and the lines from its begin on, none from before.
  * - A queue function that has the intent of a writer appends the rows as it reads them, with their times: those of one write in one line. So does

@@ -69,6 +69,11 @@ const BACKUP: readonly Mutant[] = [
     file: 'lib/operations/slot-mover.ts',
     edits: [['  if (hasBackup(mover)) await passClock(mover, target, goneTag);\n', '']],
   },
+  {
+    without: 'A writer hands a slot over before the clock of the target has passed the last write',
+    file: 'lib/storage/slot-map.ts',
+    edits: [[' && now.at < readAt', '']],
+  },
 ];
 
 /** What rules on rows and ends of periods demand. */

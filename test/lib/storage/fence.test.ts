@@ -2,7 +2,7 @@ import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { deleteFences, listRegistered, sealPartition } from '../../../lib/storage/fence.ts';
 import type { Internal } from '../../kit/internal.ts';
-import { type Action, type Storage, storageRows, storageSlots } from '../../kit/storage.ts';
+import { type Action, type Storage, storageJournal, storageRows, storageSlots } from '../../kit/storage.ts';
 import { IS_EVERY_POINT } from '../../points.ts';
 import { accountNamed, FAULTS, provisionAccounts, type Several, TABLE } from './several-accounts.ts';
 
@@ -24,8 +24,8 @@ async function set(storage: Several, account: string, phase: Internal['Phase']):
 }
 
 /** Two accounts with the slot in a phase of a move from the first to the second one. */
-async function beginMove(phase: Internal['Phase'] = 'fencing') {
-  const created = await provisionAccounts(['first', 'second']);
+async function beginMove(phase: Internal['Phase'] = 'fencing', clocksMs?: readonly number[]) {
+  const created = await provisionAccounts(['first', 'second'], clocksMs);
   expect((await storageSlots.ownerOf(created.storage, PARTITION)).name).toBe('first');
   await set(created.storage, 'first', phase);
   // Another process knows nothing of the time before.
@@ -133,6 +133,23 @@ test('ends a hand-over whose mover has died between two owners, for a write and 
     await use(storage);
     expect((await storageSlots.ownerOf(open(), PARTITION)).name).toBe('second');
   }
+});
+
+test('gives a slot to the target once its clock has passed the last write at the source', async () => {
+  const clocksMs = [0, -60_000];
+  const { storage, memories } = await beginMove('gone', clocksMs);
+  let looks = 0;
+  for (const memory of memories)
+    memory.intercept = (request, send) => {
+      looks += request.method === 'GET' && request.url.includes('owned') ? 1 : 0;
+      // More than it takes until a writer ends a move.
+      if (looks > 200) clocksMs[1] = 2_000;
+      return send();
+    };
+  await insert(storage, 'a');
+  const timeOf = async (account: string) =>
+    storageJournal.timeOf((await storageSlots.readOwned(accountNamed(storage, account)))?.etag) ?? '';
+  expect((await timeOf('second')) > (await timeOf('first'))).toBe(true);
 });
 
 test('gives a slot to no account that has had it and let it go meanwhile', { tags: ['slow'] }, async () => {

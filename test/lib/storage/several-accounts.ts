@@ -76,8 +76,8 @@ export function createAccounts(names = NAMES, clocksMs: readonly number[] = []) 
 }
 
 /** Creates accounts with the tables of a test. */
-export async function provisionAccounts(names?: readonly string[]) {
-  const created = createAccounts(names && [...names]);
+export async function provisionAccounts(names?: readonly string[], clocksMs?: readonly number[]) {
+  const created = createAccounts(names && [...names], clocksMs);
   const storage = created.open();
   await storageTables.provision(storage, RESOURCES);
   return { ...created, storage };
