@@ -172,12 +172,9 @@ export const OPERATIONS: readonly Cut[] = [
   {
     without: 'An index that is built has only what is written meanwhile',
     recommendations: ['m-rebuild', 'd-online-index'],
-    file: 'lib/operations/verify.ts',
+    file: 'lib/operations/add-entries.ts',
     edits: [
-      [
-        "const isToRepair = repair === 'safe' ? !losesValues : repair;",
-        "const isToRepair = repair === 'safe' && !losesValues;",
-      ],
+      ['refused = await writeDerived(engine, entity, wanted, { isLeft, isInsert: true });', 'refused = new Set();'],
     ],
     test: ['test/protocol/verifying.test.ts', 'is built beside concurrent writers, and misses no entity'],
     finds: 'to deeply equal []',
