@@ -1,5 +1,5 @@
 import type { Row } from '../../lib/storage/rows.ts';
-import { formOf } from './key-shape.ts';
+import { beginsWithValue, formOf } from './key-shape.ts';
 import { typeOf, whyNoField } from './stored-types.ts';
 
 /** Rows of a table that have keys of one form, or one value of the property that tells the kinds. */
@@ -178,7 +178,7 @@ const NONE: Head = { text: '', isWhole: false };
 
 /** A word that is the whole key, or is followed by a separator or a digit. */
 function wordOf(key: string): Head {
-  if (formOf(key) !== 'text') return NONE;
+  if (formOf(key) !== 'text' || beginsWithValue(key)) return NONE;
   if (/^[A-Za-z]+$/.test(key)) return { text: key, isWhole: true };
   const text = /^[A-Za-z]+(?:[_:|~=$+.;,-]+|(?=\d))/.exec(key)?.[0] ?? '';
   return { text, isWhole: false };

@@ -65,6 +65,14 @@ export function formOf(text: string): PartType {
 /** What has one of these forms is a value, though the sample has no other. */
 const VALUES = new Set<PartType>(['ticks', 'guid', 'instant', 'day', 'hash', 'compact']);
 
+/** True if a text begins with a value of such a form, which ends before a separator or with the text. */
+export function beginsWithValue(text: string): boolean {
+  return PATTERNS.some(([type, pattern]) => {
+    const found = VALUES.has(type) ? formAt(type, pattern, text) : undefined;
+    return found !== undefined && (found === text || SEPARATORS.includes(text.charAt(found.length)));
+  });
+}
+
 /** The shape of keys, none of which is empty. `head` is a text with which each begins. */
 export function shapeOf(keys: readonly string[], head = ''): KeyShape {
   const rests = keys.map((key) => key.slice(head.length));
