@@ -459,7 +459,7 @@ export const FEATURES: readonly Cut[] = [
   },
   {
     without: 'A grant of a row opens its groups',
-    recommendations: ['g-11-access', 'd-security'],
+    recommendations: ['g-11-access'],
     file: 'lib/features/vertical-split/vertical-split.ts',
     edits: [
       [
