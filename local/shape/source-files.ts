@@ -22,7 +22,10 @@ export function readSourceFiles(pattern: string): readonly SourceFile[] {
 
 /** Counts the lines of the files that match. */
 export function countLines(pattern: string): number {
-  return globSync(pattern).reduce((sum, path) => sum + linesOf(readFileSync(path, 'utf8')), 0);
+  return globSync(pattern, { exclude: ['**/node_modules/**'] }).reduce(
+    (sum, path) => sum + linesOf(readFileSync(path, 'utf8')),
+    0,
+  );
 }
 
 export function linesOf(text: string): number {
