@@ -273,7 +273,9 @@ async function journalStored(storage: Storage, { table, partition, actions }: Tr
     const range = { table, partition, from: action.row, limit: 1, isTyped: true };
     const { result, attempt } = await withAttempt(() => readRange(storage, range));
     const [found] = result.rows;
-    return found?.row === action.row ? found : { row: action.row, attempt, gone: 'etag' in action ? action.etag : '' };
+    return found?.row === action.row
+      ? found
+      : { row: action.row, attempt, gone: 'etag' in action ? action.etag : undefined };
   };
   await journalFound(journal, { table, partition }, await pMap(actions, read, { concurrency: READS_CONCURRENCY }));
 }
