@@ -270,15 +270,17 @@ function allowedAt(
 ): ReadonlySet<string> {
   const begun = storageJournal.toTime(Date.parse(manifest.begunAt) + BEGUN_BEFORE_MS) ?? '';
   let states = new Map<string, Properties | undefined>([[ABSENT, undefined]]);
-  for (const version of versions) {
+  const deletes = (version: Version | undefined) => version?.kind === 'delete' || version?.kind === 'drop';
+  for (const [index, version] of versions.entries()) {
     const { time } = version.executed;
     const counts = since.get(version);
-    const isDelete = version.kind === 'delete' || version.kind === 'drop';
+    const isDelete = deletes(version);
+    // A snapshot that finds no row cannot tell what was deleted: it may be what the journal has.
+    const isSeen = isDelete ? time <= manifest.begunAt : time <= begun && !deletes(versions[index + 1]);
     // Rows have exact times.
     const mayCount = time <= at || (isDelete && counts !== undefined && counts <= at);
     if (!mayCount) continue;
-    const mustCount =
-      (time <= at && counts !== undefined && counts <= at) || time <= (isDelete ? manifest.begunAt : begun);
+    const mustCount = (time <= at && counts !== undefined && counts <= at) || isSeen;
     const next = new Map<string, Properties | undefined>();
     for (const state of states.values()) {
       const changed = apply(state, version);
