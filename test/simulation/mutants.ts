@@ -102,9 +102,14 @@ const RULED: readonly Mutant[] = [
     edits: [['actions.map(partOf),', 'actions.slice(0, 1).map(partOf),']],
   },
   {
-    without: "A caller's own entity without the field matches rows without it",
+    without: "A caller's own entity without the field reaches every row",
     file: 'lib/access/limit.ts',
-    edits: [['return value === undefined ? [] : [value as Scalar];', 'return [value as Scalar];']],
+    edits: [
+      [
+        '? undefined : [{ field, operator: values',
+        "? (term as { is?: string }).is === 'own' ? [] : undefined : [{ field, operator: values",
+      ],
+    ],
   },
 ];
 

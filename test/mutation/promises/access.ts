@@ -14,11 +14,16 @@ export const ACCESS: readonly Cut[] = [
     finds: 'expected 200 to be 403',
   },
   {
-    without: "A caller's own entity without the field matches rows without it",
+    without: "A caller's own entity without the field reaches every row",
     file: 'lib/access/limit.ts',
-    edits: [['return value === undefined ? [] : [value as Scalar];', 'return [value as Scalar];']],
+    edits: [
+      [
+        '? undefined : [{ field, operator: values',
+        "? (term as { is?: string }).is === 'own' ? [] : undefined : [{ field, operator: values",
+      ],
+    ],
     test: ['test/rules/own-without-a-value.test.ts', 'a caller without a value reaches no row without one'],
-    finds: "Cannot read properties of undefined (reading 'map')",
+    finds: 'expected [ 200, 200 ] to deeply equal [ 404, 404 ]',
   },
   {
     without: 'A signature is valid for hours',
