@@ -15,7 +15,8 @@ interface Call {
   readonly outcome: Outcome;
 }
 
-type Allows = (entity: Entity, change: 'update' | 'delete', values: Values) => boolean;
+type Allows = (entity: Entity, change: 'update' | 'delete' | 'move', values: Values) => boolean;
+const MOVE_AWAY = 'move away';
 const ALL: Allows = () => true;
 
 /** Fields that callers decide; `any` after a move, whose values another entity had. */
@@ -123,7 +124,8 @@ export function createHistory(): History {
     entries.push({
       concerns,
       operations(entity) {
-        const isAllowed = (state: State) => typeof state === 'string' || allows(entity, 'delete', state);
+        const change = what === MOVE_AWAY ? 'move' : 'delete';
+        const isAllowed = (state: State) => typeof state === 'string' || allows(entity, change, state);
         const apply = (state: State) => (isAllowed(state) ? { state: becomes } : undefined);
         const one = { nth, begun, ended, isOptional: true, apply, text } as const;
         return [one, one];
@@ -184,7 +186,7 @@ export function createHistory(): History {
         case 'archive':
           return addWild(call, 'none', isAtOrBelow(entity, key), 'archive');
         case 'move':
-          addWild(call, 'none', isAtOrBelow(entity, key), 'move away');
+          addWild(call, 'none', isAtOrBelow(entity, key), MOVE_AWAY);
           note(entity, { ...key, ...values });
           return addWild(call, 'any', isAtOrBelow(entity, { ...key, ...values }), 'move to here');
         default:

@@ -92,6 +92,16 @@ const RULED: readonly Mutant[] = [
     ],
   },
   {
+    without: 'A move asks the rules of children at the request only',
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [
+      [
+        '        if (transfer.to) await checkCarried(engine, { entity, from, arrival: change, to: transfer.to, rules }, rows);\n',
+        '',
+      ],
+    ],
+  },
+  {
     without: 'A continuation is valid for any caller',
     file: 'lib/http/query.ts',
     edits: [['return JSON.stringify([caller.subject, bound]);', 'return JSON.stringify([bound]);']],

@@ -5,6 +5,7 @@ import { expenses, members } from '../rules/groups-model.ts';
 /** The app of groups, with what rules meet later or elsewhere: archives and moves, transactions over entities, a value that a caller's own entity may lack, and tables of days. */
 
 const id = z.string().min(1);
+const digits = z.string().regex(/^[0-9]+$/);
 
 /** Their archives and moves run after the request, when the rules may no longer allow them. */
 const notes = defineEntity('notes', {
@@ -43,6 +44,30 @@ const people = defineEntity('people', {
   access: { read: ['auditor'], write: ['auditor'], own: { claim: 'sub', index: 'userId' } },
 });
 
+/** The user moves them with their papers, which the rules of papers must allow, too. */
+const folders = defineEntity('folders', {
+  schema: z.object({ groupId: id, folderId: digits, userId: id }),
+  table: 'folders',
+  key: { partition: '{groupId}', row: 'folder_{folderId}' },
+  movable: ['groupId'],
+  access: { read: ['auditor', 'user'], write: ['auditor', { role: 'user', where: { userId: subject() } }] },
+});
+
+const papers = defineEntity('papers', {
+  schema: z.object({ groupId: id, folderId: digits, paperId: id, status: z.enum(['draft', 'final']) }),
+  table: 'folders',
+  key: { partition: '{groupId}', row: 'folder_{folderId}_{paperId}' },
+  childOf: folders,
+  access: {
+    read: ['auditor', 'user'],
+    write: {
+      create: ['auditor', { role: 'user', where: { status: oneOf('draft') } }],
+      update: ['auditor'],
+      delete: ['auditor', 'user'],
+    },
+  },
+});
+
 /** Those of the team of the user's own entity. A board and a person without a team are of no team. */
 const boards = defineEntity('boards', {
   schema: z.object({ site: id, boardId: id, team: z.enum(['red', 'blue']).optional() }),
@@ -65,5 +90,5 @@ const visits = defineEntity('visits', {
 export const ruledModel = defineModel({
   roles: ['user', 'payer', 'auditor', 'operator'],
   operatorRole: 'operator',
-  entities: [members, expenses, notes, notices, people, boards, visits],
+  entities: [members, expenses, notes, notices, folders, papers, people, boards, visits],
 });

@@ -38,7 +38,7 @@ export function ruledScenesOf({
   const visits = steps.filter(({ of, do: write }) => of === 'visits' && write === 'create');
   return times.flatMap((at, nth) => {
     const chance = createChance(seed, 'ruled', nth);
-    const kinds = [later, later, transaction, team, foreignPage, ...(visits.length > 0 ? [visit] : [])];
+    const kinds = [later, later, family, transaction, team, foreignPage, ...(visits.length > 0 ? [visit] : [])];
     return chance.pick(kinds)({ at, nth, user, chance, visits });
   });
 }
@@ -61,6 +61,41 @@ function later({ at, nth, user, chance }: Scene): Timed[] {
     { of, do: 'delete', key },
     { of, do: 'update', key, values: { text: 'of the user' } },
   ]);
+  const final = { of, do: 'update', key, values: { status: 'final' } } satisfies Step;
+  return [
+    { at: at - BEFORE_MS, event: { do: 'write', client: byOther(chance), step: draft } },
+    ...beside({ at, nth, chance, step, final }),
+  ];
+}
+
+/** A paper becomes final while the user moves its folder. */
+function family({ at, nth, user, chance }: Scene): Timed[] {
+  const [groupId, other] = chance.shuffle(GROUPS);
+  const key = { groupId, folderId: `${FIRST_SCENE + nth}` };
+  const ofPaper = { ...key, paperId: '1' };
+  const create = [
+    { of: 'folders', do: 'create', values: { ...key, userId: user } },
+    { of: 'papers', do: 'create', values: { ...ofPaper, status: 'draft' } },
+  ] satisfies Step[];
+  return [
+    ...create.map((step, after): Timed => {
+      return { at: at - BEFORE_MS + (after * BEFORE_MS) / 2, event: { do: 'write', client: byOther(chance), step } };
+    }),
+    ...beside({
+      ...{ at, nth, chance, step: { of: 'folders', do: 'move', key, values: { groupId: other } } },
+      final: { of: 'papers', do: 'update', key: ofPaper, values: { status: 'final' } },
+    }),
+  ];
+}
+
+/** The user writes, and another client makes something final while that stops. */
+function beside({
+  at,
+  nth,
+  chance,
+  step,
+  final,
+}: Pick<Scene, 'at' | 'nth' | 'chance'> & { readonly step: Step; readonly final: Step }): Timed[] {
   const stop = { scene: FIRST_SCENE + nth, nth: 1, forMs: chance.between(500, LONGEST_STOP_MS) };
   const trap: Trap = {
     ...stop,
@@ -72,9 +107,7 @@ function later({ at, nth, user, chance }: Scene): Timed[] {
     ] as const),
   };
   const after = { scene: stop.scene, ms: chance.next() * stop.forMs };
-  const final = { of, do: 'update', key, values: { status: 'final' } } satisfies Step;
   return [
-    { at: at - BEFORE_MS, event: { do: 'write', client: byOther(chance), step: draft } },
     { at, event: { do: 'write', client: USER, step, traps: [trap] } },
     { at, event: { do: 'write', client: byOther(chance), step: final, after } },
   ];

@@ -11,8 +11,8 @@ export interface RulesOracle {
   noteWrite(step: Step, begun: number): void;
   /** A sentence if the user cannot have been allowed to read these values by then. */
   check(entity: Entity, values: Values, call: { readonly nth: number; readonly ended: number }): string | undefined;
-  /** True if the user may change or delete an entity with these values. */
-  allows(entity: Entity, change: 'update' | 'delete', values: Values): boolean;
+  /** True if the user may change, delete or move an entity with these values, or one that it is a child of. */
+  allows(entity: Entity, change: 'update' | 'delete' | 'move', values: Values): boolean;
   /** True if the user may create all of these entities. */
   mayCreate(names: readonly string[]): boolean;
 }
@@ -43,6 +43,8 @@ export function createRulesOracle(user: string): RulesOracle {
     },
     allows({ name }, change, { status, userId, paidBy }) {
       if (name === 'notes') return userId === user && status === 'draft';
+      if (name === 'folders') return userId === user;
+      if (name === 'papers') return change === 'delete' || (change === 'move' && status === 'draft');
       if (name === 'expenses' && change === 'update') return paidBy === user && status === 'draft';
       return name !== 'notices' && name !== 'boards' && name !== 'people';
     },
