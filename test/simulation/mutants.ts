@@ -121,6 +121,18 @@ const RULED: readonly Mutant[] = [
       ],
     ],
   },
+  {
+    without: 'Each membership counts, whatever else the rule says of it',
+    file: 'lib/access/limit.ts',
+    edits: [['items.filter(isCounted).map(', 'items.filter((values) => isCounted(values) || true).map(']],
+  },
+  {
+    without: 'Memberships may be rows that clients write with a grant',
+    file: 'lib/define/validate/validate-rules.ts',
+    edits: [["if (own && 'through' in own && /[au]/.test(own.permissions))", 'if (own === null)']],
+    unseen:
+      'no world has such a model, which is refused; [a test](../../test/lib/define/validate/validate-rules.test.ts) of memberships that clients may write holds it',
+  },
 ];
 
 export const MUTANTS: readonly Mutant[] = [

@@ -38,7 +38,7 @@ export function ruledScenesOf({
   const visits = steps.filter(({ of, do: write }) => of === 'visits' && write === 'create');
   return times.flatMap((at, nth) => {
     const chance = createChance(seed, 'ruled', nth);
-    const kinds = [later, later, family, transaction, team, foreignPage, ...(visits.length > 0 ? [visit] : [])];
+    const kinds = [later, later, family, member, transaction, team, foreignPage, ...(visits.length > 0 ? [visit] : [])];
     return chance.pick(kinds)({ at, nth, user, chance, visits });
   });
 }
@@ -120,6 +120,22 @@ function transaction({ at, nth, user, chance }: Scene): Timed[] {
   const notice = { groupId, noticeId: `t${nth}` };
   const actions = chance.shuffle([{ notes: { create: note } }, { notices: { create: notice } }]);
   return [{ at, event: { do: 'transact', client: chance.isTrue(0.7) ? USER : byOther(chance), actions } }];
+}
+
+/** The user deletes an expense of a group, as a member or as an admin. */
+function member({ at, nth, user, chance }: Scene): Timed[] {
+  const key = { groupId: `g${nth}`, expenseId: `x${nth}` };
+  const role = chance.pick(['member', 'member', 'admin']);
+  const before = [
+    { of: 'members', do: 'create', values: { groupId: key.groupId, userId: user, role } },
+    { of: 'expenses', do: 'create', values: { ...key, paidBy: user, amount: 1, status: 'draft' } },
+  ] satisfies Step[];
+  return [
+    ...before.map((step): Timed => {
+      return { at: at - BEFORE_MS, event: { do: 'write', client: byOther(chance), step } };
+    }),
+    { at, event: { do: 'write', client: USER, step: { of: 'expenses', do: 'delete', key } } },
+  ];
 }
 
 /** The user's own entity, with a team or without one, and a board. */

@@ -393,6 +393,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         notice(`user: ${step.do} ${outcome.code}`);
         // What is out of reach is not found, which says nothing of it.
         if (outcome.code !== 'ok' && outcome.code !== 'unknown') return;
+        // A client that repeats a delete takes it for done if nothing is found.
+        const deleted = outcome.code === 'ok' && outcome.sent === 1 ? rules?.checkDelete(step, nth) : undefined;
+        if (deleted) violations.push(deleted);
         const parts = outcome.parts?.map((code) => (['ok', 'unknown'].includes(code) ? code : 'rejected'));
         history.addWrite(entity, step, { ...call, outcome: { ...outcome, ...(parts && { parts }) } }, rules?.allows);
         // Who may write and not read gets the key, which was given.

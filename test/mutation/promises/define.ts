@@ -280,6 +280,16 @@ export const DEFINE: readonly Cut[] = [
     finds: '+   "tasks": [],',
   },
   {
+    without: 'Memberships may be rows that clients write with a grant',
+    file: 'lib/define/validate/validate-rules.ts',
+    edits: [["if (own && 'through' in own && /[au]/.test(own.permissions))", 'if (own === null)']],
+    test: [
+      'test/lib/define/validate/validate-rules.test.ts',
+      'memberships that clients may write by a grant with %s are an error if they add or change them',
+    ],
+    finds: 'expected [Function] to throw an error',
+  },
+  {
     without: 'A kind may have any fields',
     recommendations: ['g-inheritance'],
     file: 'lib/define/inheritance.ts',
