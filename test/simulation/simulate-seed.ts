@@ -391,13 +391,19 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const call = { nth, begun, ended: elapsed(), outcome };
         if (!isLimited(client)) return history.addWrite(entity, step, call);
         notice(`user: ${step.do} ${outcome.code}`);
-        // What is out of reach is not found, which says nothing of it.
-        if (outcome.code !== 'ok' && outcome.code !== 'unknown') return;
+        // What is out of reach is not found, which says nothing of it. An earlier request of the client may have been executed.
+        const code = outcome.code !== 'ok' && outcome.sent > 1 ? 'unknown' : outcome.code;
+        if (code !== 'ok' && code !== 'unknown') return;
         // A client that repeats a delete takes it for done if nothing is found.
         const deleted = outcome.code === 'ok' && outcome.sent === 1 ? rules?.checkDelete(step, nth) : undefined;
         if (deleted) violations.push(deleted);
         const parts = outcome.parts?.map((code) => (['ok', 'unknown'].includes(code) ? code : 'rejected'));
-        history.addWrite(entity, step, { ...call, outcome: { ...outcome, ...(parts && { parts }) } }, rules?.allows);
+        history.addWrite(
+          entity,
+          step,
+          { ...call, outcome: { ...outcome, code, ...(parts && { parts }) } },
+          rules?.allows,
+        );
         // Who may write and not read gets the key, which was given.
         const shown = baseValues.omit(outcome.values ?? {}, entity.keyFields);
         if (outcome.values && Object.keys(shown).length > 0) reached(entity, outcome.values, call);
