@@ -133,6 +133,21 @@ const RULED: readonly Mutant[] = [
     unseen:
       'no world has such a model, which is refused; [a test](../../test/lib/define/validate/validate-rules.test.ts) of memberships that clients may write holds it',
   },
+  {
+    without: 'A mover copies rows of other programs',
+    file: 'lib/storage/copy-rows.ts',
+    edits: [['if (isOwnRow({ ...stored, table })) yield stored;', 'if (table || isOwnRow) yield stored;']],
+  },
+  {
+    without: 'A mover deletes rows of other programs at the target',
+    file: 'lib/storage/copy-rows.ts',
+    edits: [['else if (!there.done && order > 0 && !isForeign)', 'else if (!there.done && order > 0)']],
+  },
+  {
+    without: 'A mover deletes rows of other programs at the source',
+    file: 'lib/storage/copy-rows.ts',
+    edits: [[' && (isFenceRow(found) || isOwnRow(found)))', ' && (isFenceRow(found) || isOwnRow))']],
+  },
 ];
 
 export const MUTANTS: readonly Mutant[] = [

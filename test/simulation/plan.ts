@@ -39,6 +39,8 @@ export interface Plan {
   readonly faults: NetworkFaults;
   /** The user whose rights rules limit, if the model has such. */
   readonly user: string | undefined;
+  /** True if another program has rows in tables of the app. */
+  readonly hasForeignRows?: boolean;
   /** How long a queue that nothing is in is not looked at. */
   readonly idlePollMs?: number;
   /** Set if the model has a backup. */
@@ -229,6 +231,7 @@ function planWithout(
     aheadMs: Array.from({ length: processes }, () => chance.pick(AHEAD_MS)),
     faults: chooseFaults(createChance(seed, 'faults')),
     user,
+    hasForeignRows: user !== undefined && accounts > 1 && createChance(seed, 'foreign').isTrue(0.5),
     isInjured: false,
     events,
   };

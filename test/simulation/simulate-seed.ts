@@ -18,6 +18,7 @@ import { writesBesideRekey } from './backup-drills.ts';
 import { type Cuts, createBackupOracle } from './backup-oracle.ts';
 import { createCaller } from './caller.ts';
 import { CLIENTS, type Event, STEWARD_CLIENT } from './event.ts';
+import { placeForeignRows, takeForeignRows } from './foreign-rows.ts';
 import { createHistory } from './history.ts';
 import { LIMITED } from './models.ts';
 import { workOnAccounts } from './operators.ts';
@@ -391,11 +392,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         const call = { nth, begun, ended: elapsed(), outcome };
         if (!isLimited(client)) return history.addWrite(entity, step, call);
         notice(`user: ${step.do} ${outcome.code}`);
-        // What is out of reach is not found, which says nothing of it. An earlier request of the client may have been executed.
-        const code = outcome.code !== 'ok' && outcome.sent > 1 ? 'unknown' : outcome.code;
+        // What is out of reach is not found, which says nothing of it. An earlier request of the client may have been executed, and a client that
+        // repeats a delete takes it for done if nothing is found.
+        const isSure = outcome.sent <= 1 || (outcome.code === 'ok' && step.do !== 'delete');
+        const code = isSure ? outcome.code : 'unknown';
         if (code !== 'ok' && code !== 'unknown') return;
-        // A client that repeats a delete takes it for done if nothing is found.
-        const deleted = outcome.code === 'ok' && outcome.sent === 1 ? rules?.checkDelete(step, nth) : undefined;
+        const deleted = code === 'ok' ? rules?.checkDelete(step, nth) : undefined;
         if (deleted) violations.push(deleted);
         const parts = outcome.parts?.map((code) => (['ok', 'unknown'].includes(code) ? code : 'rejected'));
         history.addWrite(
@@ -751,6 +753,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     };
     const all = openAccounts(network.direct);
     await storageTables.provision(plan.backup ? { ...all, backup: openBackup(undefined).backup } : all, resources());
+    if (plan.hasForeignRows) await placeForeignRows(network.direct);
     // A cut is of the time after the first snapshot.
     if (plan.backup) await takeSnapshot('snapshot0', { diesAt: [], forMs: HOUR_MS });
     for (let index = 0; index < plan.processes; index += 1) await start(index);
@@ -772,6 +775,10 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       }
     } catch (error) {
       return [String(error)];
+    }
+    if (plan.hasForeignRows) {
+      notice('rows of another program');
+      problems.push(...(await takeForeignRows(network.direct)));
     }
     const keys = storageKeys.createLocalKeyRing(keyFile);
     const accounts = withDamagedBlock(network.direct, () => notice('block of an archive damaged'));

@@ -30,6 +30,7 @@ export const SITUATIONS: readonly string[] = [
 export const RULED_SITUATIONS: readonly string[] = [
   'page of another caller',
   'block of an archive damaged',
+  'rows of another program',
   'user: read something',
   ...['archive ok', 'archive forbidden', 'archive operation-failed'].map((what) => `user: ${what}`),
   ...['move ok', 'move operation-failed', 'update ok', 'update forbidden'].map((what) => `user: ${what}`),
