@@ -1,4 +1,5 @@
-import { RULES, type Rule } from '../model/rules.ts';
+import { type Cut, RULES, type Rule } from '../model/rules.ts';
+import { BULK_LOAD } from '../mutation/promises/bulk-load.ts';
 
 /** The code without a rule or a mending, which the simulation has to find. */
 export interface Mutant extends Pick<Rule, 'without' | 'file' | 'edits'> {
@@ -15,6 +16,8 @@ const UNSEEN: Readonly<Record<string, string>> = {
   'The hold of a first delivery begins when the message arrives':
     'a first delivery is at most 10 seconds old, and a hold is renewed after 10, so a function last looks at the clock 20 seconds after the request of the sender; a request arrives within 35 more, which is less than the 60',
 };
+
+const toLink = ({ test: [file, title] }: Pick<Cut, 'test'>) => `[${title}](../../${file})`;
 
 /** The rules of a backup. */
 const BACKUP: readonly Mutant[] = [
@@ -73,6 +76,58 @@ const BACKUP: readonly Mutant[] = [
     without: 'A writer hands a slot over before the clock of the target has passed the last write',
     file: 'lib/storage/slot-map.ts',
     edits: [[' && now.at < readAt', '']],
+  },
+  {
+    without: 'A response does not wait for the journal',
+    file: 'lib/storage/row-journal.ts',
+    edits: [['    await Promise.all(started);\n', '']],
+  },
+  {
+    without: 'A delete is ordered by the Date of its response',
+    file: 'lib/storage/row-journal.ts',
+    edits: [
+      [
+        "(kind === 'delete' ? timeAfter(timeOf(etag)) : undefined)",
+        "(kind === 'delete' && etag ? toTime(Date.parse(attempt?.date ?? '')) : undefined)",
+      ],
+    ],
+  },
+  {
+    without: 'Versions of a row count in the order of the journal',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [
+      ['versions.sort(compareVersions)', 'versions'],
+      ['versions.toSorted(compareVersions)', 'versions'],
+    ],
+  },
+  {
+    without: 'A snapshot begins at its first request',
+    file: 'lib/operations/backup/snapshot.ts',
+    edits: [['toTime(at - CLOCKS_MS)', 'toTime(at)']],
+  },
+  {
+    without: 'A snapshot ends when it has begun',
+    file: 'lib/operations/backup/snapshot.ts',
+    edits: [
+      ['  return last > state.latest ? last : state.latest;', '  return last < state.begunAt ? last : state.begunAt;'],
+    ],
+  },
+  {
+    without: 'The journal counts from the end of a snapshot',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [['from: manifest.begunAt, to }', 'from: manifest.finishedAt, to }']],
+  },
+  {
+    without: 'The journal counts from before the begin of a snapshot',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [
+      ['from: manifest.begunAt, to }', 'from: new Date(Date.parse(manifest.begunAt) - HOUR_MS).toISOString(), to }'],
+    ],
+  },
+  {
+    without: 'A snapshot has a manifest before it is complete',
+    file: 'lib/operations/backup/snapshot.ts',
+    edits: [['  if (!isComplete) {', '  if (!isComplete && tables.length === 0) {']],
   },
 ];
 
@@ -213,6 +268,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   ...RULED.map((mutant) => ({ ...mutant, needsRules: true })),
   ...BACKUP.map((mutant) => ({ ...mutant, needsBackup: true })),
+  ...BULK_LOAD.map((cut) => ({ ...cut, unseen: `no world loads in bulk: ${toLink(cut)} holds it` })),
   ...RULES.map((rule) => {
     const unseen = UNSEEN[rule.without];
     return unseen === undefined ? rule : { ...rule, unseen };
