@@ -57,6 +57,8 @@ export interface Cuts {
   readonly cuts: number;
   /** Changes of rows without a line, of those whose tables a backup has. */
   readonly withoutLine: number;
+  /** True if an operation has made a tombstone of the row: else a caller has deleted what was there. */
+  readonly hasMoved: (id: string, operation: unknown) => boolean;
   /** The states that each row may have in the cut at a moment, by its table, partition and key. */
   readonly statesAt: (
     moment: string,
@@ -224,7 +226,9 @@ export function createBackupOracle(
         }
         for (const [id, state] of states) problems.push(`The cut at ${at} has ${id}, which nobody wrote: ${state}.`);
       }
-      return { problems, cuts: moments.length, withoutLine: missing.size, statesAt };
+      const hasMoved: Cuts['hasMoved'] = (id, operation) =>
+        rows.get(id)?.versions.some(({ properties }) => properties.MovedTo === operation) ?? false;
+      return { problems, cuts: moments.length, withoutLine: missing.size, statesAt, hasMoved };
     },
   };
 }

@@ -141,7 +141,7 @@ export function situationsOf({ settled }: RestoreReport, { what, place }: Restor
 export async function compareRestored(
   { engine, storage }: Opened,
   model: Model,
-  { plan, states }: { readonly plan: RestorePlan; readonly states: ReturnType<Cuts['statesAt']> },
+  { plan, states, hasMoved }: Pick<Cuts, 'hasMoved'> & { readonly plan: RestorePlan; readonly states: States },
 ): Promise<string[]> {
   const isIn = operationsBackup.tablesInBackup(model.list);
   const entity = model.list.find(({ name }) => name === plan.entity);
@@ -160,7 +160,7 @@ export async function compareRestored(
   const compare = comparerOf(model);
   const isLeft = unfinishedIn(states);
   const rekeyed = model.list.filter(({ formerKey }) => formerKey);
-  const problems = plan.what === 'all' ? [...twicePlaced(model, { states, found })] : [];
+  const problems = plan.what === 'all' ? [...twicePlaced(model, { states, found, hasMoved })] : [];
   for (const id of new Set([...states.keys(), ...found.keys()])) {
     const [table, partition] = JSON.parse(id);
     if (!isWanted(table, partition) || isLeft(table, partition) || rekeyed.some((one) => one.table === table)) continue;
@@ -267,10 +267,17 @@ function isUnfinished(state: string): boolean {
 export const hasUnfinished = (states: States) =>
   [...states.values()].some((allowed) => [...allowed].some(isUnfinished));
 
-/** An entity that was being moved is at one of its places, and only there. */
+/** An entity that was being moved is at one of its places, and only there. One that a caller deleted meanwhile is at none. */
 function* twicePlaced(
   model: Model,
-  { states, found }: { readonly states: States; readonly found: ReadonlyMap<string, string> },
+  {
+    states,
+    found,
+    hasMoved,
+  }: Pick<Cuts, 'hasMoved'> & {
+    readonly states: States;
+    readonly found: ReadonlyMap<string, string>;
+  },
 ): Generator<string> {
   const sourceOf = new Map(
     model.list.flatMap(({ table, archive }) => (archive ? [[archive.table, table] as const] : [])),
@@ -280,12 +287,14 @@ function* twicePlaced(
     return EntityType !== undefined && EntityType !== 'tombstone' && !MovingFrom;
   };
   for (const [id, allowed] of states)
-    for (const { MovingFrom, SourceRow } of [...allowed].map(toProperties)) {
+    for (const { MovingFrom, SourceRow, Incarnation } of [...allowed].map(toProperties)) {
       if (allowed.size > 1 || SourceRow !== undefined || typeof MovingFrom !== 'string' || MovingFrom === '') continue;
       const [table] = JSON.parse(id);
       const from = JSON.stringify([sourceOf.get(table) ?? table, ...JSON.parse(MovingFrom)]);
-      const wasOne = (states.get(from)?.size ?? 0) === 1;
-      if (wasOne && isLive(id) === isLive(from))
+      const [was = ABSENT, ...others] = states.get(from) ?? [];
+      const { EntityType } = toProperties(was);
+      const isDeleted = (!EntityType || EntityType === 'tombstone') && !hasMoved(from, Incarnation);
+      if (others.length === 0 && states.has(from) && isLive(id) === isLive(from) && !(isDeleted && !isLive(id)))
         yield `${id} and ${from} are ${isLive(id) ? 'both there' : 'both gone'}`;
     }
 }

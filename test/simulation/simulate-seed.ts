@@ -102,7 +102,7 @@ const MOVE_WITHIN_MS = 130_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
-type Restorable = Pick<Cuts, 'statesAt'> & {
+type Restorable = Pick<Cuts, 'statesAt' | 'hasMoved'> & {
   readonly moments: readonly string[];
   readonly manifests: readonly { readonly begunAt: string; readonly finishedAt: string }[];
 };
@@ -256,12 +256,12 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   }
 
   /** Restores all rows of some moments, or those of an entity, to other places. */
-  async function restorePlaces({ moments, manifests, statesAt }: Restorable, times: number): Promise<string[]> {
+  async function restorePlaces({ moments, manifests, ...cuts }: Restorable, times: number): Promise<string[]> {
     const { engine: copier } = openBackup(undefined);
     await operationsBackup.copyToBackup(copier, model.list, { days: 35 });
     const problems: string[] = [];
     const statesOf = (at: string) =>
-      statesAt(at, manifests.find(({ finishedAt }) => finishedAt <= at) ?? { begunAt: at });
+      cuts.statesAt(at, manifests.find(({ finishedAt }) => finishedAt <= at) ?? { begunAt: at });
     // Moments in the middle of an operation are rare.
     const unfinished = moments.filter((at) => hasUnfinished(statesOf(at)));
     for (let nth = 1; nth <= times; nth += 1) {
@@ -281,7 +281,9 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       });
       if (failure !== undefined) said.push(failure);
       else
-        said.push(...(await compareRestored(openPlace(network, place, undefined), model, { plan: planned, states })));
+        said.push(
+          ...(await compareRestored(openPlace(network, place, undefined), model, { plan: planned, states, ...cuts })),
+        );
       problems.push(...said.map((text) => `A restore, ${JSON.stringify(planned)}: ${text}`));
     }
     return problems;
