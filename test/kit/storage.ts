@@ -30,7 +30,15 @@ import { createLocalKeyRing, rotateLocalKey } from '../../lib/storage/local-key-
 import { deleteMessage, hideMessage, receiveMessages, sendMessage } from '../../lib/storage/messages.ts';
 import { compareResources, createTable, dropTable, listTables, provision } from '../../lib/storage/provision.ts';
 import { prefixWithHyphen } from '../../lib/storage/resource-names.ts';
-import { BACKUP_CONTAINER, journalFound, journalRows, padTime, timeOf, toTime } from '../../lib/storage/row-journal.ts';
+import {
+  BACKUP_CONTAINER,
+  journalFound,
+  journalRows,
+  padTime,
+  timeOf,
+  toTime,
+  withDeferredAppends,
+} from '../../lib/storage/row-journal.ts';
 import { literal, toRowProperties } from '../../lib/storage/row-query.ts';
 import { ANY_ETAG, readRange, readRow, scanTable, submit, tryAction } from '../../lib/storage/rows.ts';
 import { LEASE_MS, lookAt, ownerOf, ownerOfPlace } from '../../lib/storage/slot-map.ts';
@@ -109,7 +117,15 @@ export const storageBlobs = {
 } as const;
 
 /** The journal of a backup (lib/storage/row-journal.ts). */
-export const storageJournal = { BACKUP_CONTAINER, journalFound, journalRows, padTime, timeOf, toTime } as const;
+export const storageJournal = {
+  BACKUP_CONTAINER,
+  journalFound,
+  journalRows,
+  padTime,
+  timeOf,
+  toTime,
+  withDeferredAppends,
+} as const;
 
 /** Messages of queues (lib/storage/messages.ts). */
 export const storageQueues = {

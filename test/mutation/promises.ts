@@ -2,7 +2,6 @@ import type { Cut } from '../model/rules.ts';
 import { ACCESS } from './promises/access.ts';
 import { API } from './promises/api.ts';
 import { BASE } from './promises/base.ts';
-import { BULK_LOAD } from './promises/bulk-load.ts';
 import { CLIENT } from './promises/client.ts';
 import { DEFINE } from './promises/define.ts';
 import { ENGINE } from './promises/engine.ts';
@@ -27,7 +26,6 @@ export const PROMISES: readonly Cut[] = [
   ...ACCESS,
   ...API,
   ...BASE,
-  ...BULK_LOAD,
   ...CLIENT,
   ...DEFINE,
   ...ENGINE,

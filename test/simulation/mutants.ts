@@ -1,5 +1,5 @@
 import { type Cut, RULES, type Rule } from '../model/rules.ts';
-import { BULK_LOAD } from '../mutation/promises/bulk-load.ts';
+import { OPERATIONS } from '../mutation/promises/operations.ts';
 
 /** The code without a rule or a mending, which the simulation has to find. */
 export interface Mutant extends Pick<Rule, 'without' | 'file' | 'edits'> {
@@ -184,7 +184,7 @@ const RULED: readonly Mutant[] = [
   {
     without: 'Memberships may be rows that clients write with a grant',
     file: 'lib/define/validate/validate-rules.ts',
-    edits: [["if (own && 'through' in own && /[au]/.test(own.permissions))", 'if (own === null)']],
+    edits: [['/[au]/.test(own.permissions)', '/[z]/.test(own.permissions)']],
     unseen:
       'no world has such a model, which is refused; [a test](../../test/lib/define/validate/validate-rules.test.ts) of memberships that clients may write holds it',
   },
@@ -268,7 +268,10 @@ export const MUTANTS: readonly Mutant[] = [
   },
   ...RULED.map((mutant) => ({ ...mutant, needsRules: true })),
   ...BACKUP.map((mutant) => ({ ...mutant, needsBackup: true })),
-  ...BULK_LOAD.map((cut) => ({ ...cut, unseen: `no world loads in bulk: ${toLink(cut)} holds it` })),
+  ...OPERATIONS.filter(({ file }) => file === 'lib/operations/bulk-load.ts').map((cut) => ({
+    ...cut,
+    unseen: `no world loads in bulk: ${toLink(cut)} holds it`,
+  })),
   ...RULES.map((rule) => {
     const unseen = UNSEEN[rule.without];
     return unseen === undefined ? rule : { ...rule, unseen };

@@ -8,6 +8,7 @@ import type { Hold } from '../../define/declaration/engine.ts';
 import { type Entity, type EntityChange, formerOf } from '../../define/declaration/entity.ts';
 import { addressOf } from '../../define/places/index-entries.ts';
 import { unlessRefused } from '../../storage/errors.ts';
+import { settleAppends } from '../../storage/row-journal.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
 import { authorOfChanges } from '../note-change.ts';
@@ -208,8 +209,11 @@ export const runTransfer = inPattern(
       : isDone
         ? undefined
         : transferEntity(work));
-    if (reason === undefined) await recordStatus(engine, transfer, 'succeeded', { by });
-    else await failTransfer(engine, transfer, rules && reason === GONE ? RULED_OUT : reason);
+    if (reason === undefined) {
+      // A message whose operation has succeeded is not handled again, so nothing would add what the journal lacks.
+      await settleAppends();
+      await recordStatus(engine, transfer, 'succeeded', { by });
+    } else await failTransfer(engine, transfer, rules && reason === GONE ? RULED_OUT : reason);
   },
 );
 

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex, type Values } from '../../../lib/index.ts';
@@ -5,7 +6,7 @@ import { type BackedUp, openBackedUp } from '../../backed-up.ts';
 import type { Entity, LinkedModel } from '../../kit/define.ts';
 import { type Engine, engineRead, engineTransfer, engineWrite } from '../../kit/engine.ts';
 import { operationsBackup } from '../../kit/operations.ts';
-import { storageRows } from '../../kit/storage.ts';
+import { storageJournal, storageRows } from '../../kit/storage.ts';
 
 /** What a process has stored and not added to the journal of a backup, because it died between the two. */
 
@@ -126,6 +127,33 @@ test.each(Object.entries(LAST_WRITES))(
     expect(await rowsInCut(app)).toMatchObject([{ partition: 'c', row: '1', properties: { MovingFrom: '' } }]);
   },
 );
+
+test('a cut has no tombstone of a move whose process died while its last line was on its way', async () => {
+  const app = await openBackedUp(model);
+  await engineWrite.createEntity(app.engine, cards, card);
+  await app.snapshot();
+  await engineTransfer.requestMove(app.engine, cards, key, { box: 'c' });
+  let [isDeleted, isDead] = [false, false];
+  app.memory.intercept = async (request, send) => {
+    if (isDead) throw new Error('This process is dead.');
+    const response = await send();
+    isDeleted ||= isDelete({ ...request, body: '' });
+    return response;
+  };
+  app.backupMemory.intercept = async (_, send) => {
+    // So long that the process writes what does not wait for the line.
+    for (let turn = 0; isDeleted && turn < 1_000; turn += 1) await setImmediate();
+    isDead ||= isDeleted;
+    if (isDead) throw new Error('This process is dead.');
+    return send();
+  };
+  // As a queue function does.
+  await expect(storageJournal.withDeferredAppends(() => app.settle())).rejects.toThrow();
+  app.memory.intercept = app.backupMemory.intercept = undefined;
+  Object.assign(app.engine.storage, { journal: restarted(app).storage.journal });
+  await app.settle();
+  expect(await rowsInCut(app)).toMatchObject([{ partition: 'c', row: '1' }]);
+});
 
 test('a transaction whose reply was lost is whole in the journal when it is sent again, and refused', async () => {
   const app = await openBackedUp(model);

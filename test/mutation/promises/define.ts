@@ -282,7 +282,7 @@ export const DEFINE: readonly Cut[] = [
   {
     without: 'Memberships may be rows that clients write with a grant',
     file: 'lib/define/validate/validate-rules.ts',
-    edits: [["if (own && 'through' in own && /[au]/.test(own.permissions))", 'if (own === null)']],
+    edits: [['/[au]/.test(own.permissions)', '/[z]/.test(own.permissions)']],
     test: [
       'test/lib/define/validate/validate-rules.test.ts',
       'memberships that clients may write by a grant with %s are an error if they add or change them',

@@ -192,4 +192,52 @@ export const OPERATIONS: readonly Cut[] = [
     test: ['test/local/cli/accounts-command.test.ts', 'moves slots, spreads them, returns them and cleans up'],
     finds: "expected '0 slots moved",
   },
+  // The rules of the table *Bulk load* in docs/internals/consistency.md.
+  {
+    without: 'A bulk load goes on when another run has taken its mark over',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [
+      [
+        'signal: signal ? AbortSignal.any([signal, running.lost]) : running.lost,',
+        'signal: signal ?? new AbortController().signal,',
+      ],
+    ],
+    test: ['test/lib/operations/bulk-load.test.ts', 'ends the first one, which stood still, when that one looks again'],
+    finds: "expected [ 'done', 'done' ] to deeply equal [ 'busy', 'done' ]",
+  },
+  {
+    without: 'A repeated bulk load adds nothing that it finds to the journal',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [['  if (engine.storage.journal)\n', '  if (!engine.storage.journal)\n']],
+    test: [
+      'test/lib/operations/bulk-load.test.ts',
+      'adds to the journal what the first one had stored when it was killed',
+    ],
+    finds: 'expected {} to deeply equal',
+  },
+  {
+    without: 'A row that a repeated bulk load finds stored by a late request is rejected',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [
+      [
+        'load.isResumed ? await withoutStored(load, [...refusals.keys()], stored) : [...refusals.keys()]',
+        '[...refusals.keys()]',
+      ],
+    ],
+    test: [
+      'test/lib/operations/bulk-load.test.ts',
+      'adds the entries of a row that a late request of the first one has stored meanwhile',
+    ],
+    finds: 'expected { read: 6, created: +0, …(4) } to match object',
+  },
+  {
+    without: 'A bulk load begins while its entity gets another key',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [['  await requireRekeyed(engine, entity);\n', '']],
+    test: [
+      'test/lib/operations/bulk-load.test.ts',
+      'refuses an entity that gets another key, before it writes anything',
+    ],
+    finds: "expected 'done' to be 'busy'",
+  },
 ];
