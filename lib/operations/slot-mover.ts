@@ -322,8 +322,7 @@ async function switchSlots(mover: Mover, leg: Leg): Promise<number> {
     return performance.now() - since;
   }
   const goneTag = await change(mover, source, slots, ofMove(['draining', 'gone'], 'gone'));
-  if (hasBackup(mover)) await passClock(mover, target, goneTag);
-  await accept(mover, target, slots);
+  await accept(mover, target, slots, [goneTag]);
   const pause = performance.now() - since;
   report.slots += slots.length;
   const waited = closedAt === undefined ? pause : Date.now() - closedAt;
@@ -375,8 +374,14 @@ async function passClock({ aheadMs }: Mover, target: Account, etag: string): Pro
   if (now !== undefined && now < end) await sleep(end - now);
 }
 
-/** The target owns the slots. Only after the source has let them go. */
-async function accept(mover: Mover, target: Account, slots: readonly string[]): Promise<void> {
+/** The target owns the slots. Only after the sources have let them go, whose rows have these ETags. */
+async function accept(
+  mover: Mover,
+  target: Account,
+  slots: readonly string[],
+  etags: readonly string[],
+): Promise<void> {
+  if (hasBackup(mover)) for (const etag of etags) await passClock(mover, target, etag);
   await change(mover, target, slots, ({ phase }) =>
     phase === 'none' || phase === 'gone' || phase === 'at rest' ? { phase: 'at rest' } : undefined,
   );
@@ -393,10 +398,8 @@ async function acceptAll(mover: Mover): Promise<void> {
   );
   for (const target of mover.accounts.list) {
     const slots = heirs.filter(([, heir]) => heir === target.name).map(([slot]) => slot);
-    if (slots.length > 0) {
-      if (hasBackup(mover)) for (const { etag } of all) await passClock(mover, target, etag);
-      await accept(mover, target, slots);
-    }
+    const etags = all.map(({ etag }) => etag);
+    if (slots.length > 0) await accept(mover, target, slots, etags);
     mover.report.slots += slots.length;
   }
 }

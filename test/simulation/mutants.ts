@@ -70,7 +70,7 @@ const BACKUP: readonly Mutant[] = [
   {
     without: 'A mover hands slots over before the clock of the target has passed the last write',
     file: 'lib/operations/slot-mover.ts',
-    edits: [['  if (hasBackup(mover)) await passClock(mover, target, goneTag);\n', '']],
+    edits: [['  if (hasBackup(mover)) for (const etag of etags) await passClock(mover, target, etag);\n', '']],
   },
   {
     without: 'A writer hands a slot over before the clock of the target has passed the last write',
