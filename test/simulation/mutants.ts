@@ -54,8 +54,8 @@ const BACKUP: readonly Mutant[] = [
   {
     // Without the rule of the queue functions alone, a repeated request adds most of these lines.
     without: 'Nobody adds the lines of a writer that has died',
-    file: 'lib/engine/journal-named.ts',
-    edits: [['  if (!journal) return;', '  if (journal) return;']],
+    file: 'lib/storage/row-journal.ts',
+    edits: [['  if (rows.length > 0)\n', '  if (rows.length < 0)\n']],
   },
   {
     without: 'A queue function adds values without their types',
