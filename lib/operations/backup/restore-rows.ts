@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import pMap from 'p-map';
 import { toBatches } from '../../storage/copy-rows.ts';
-import { createTable, listTables } from '../../storage/provision.ts';
+import { createTable } from '../../storage/provision.ts';
 import { padTime } from '../../storage/row-journal.ts';
 import { type Properties, type Row, scanTable, submit, transactionLimits } from '../../storage/rows.ts';
 import { compareKeys } from '../../storage/scan-accounts.ts';
@@ -43,7 +43,6 @@ export async function restoreRows(
   rows: AsyncIterable<RowState>,
   options: CopyOptions = {},
 ): Promise<RestoredTable[]> {
-  const known = new Set(await listTables(storage, ''));
   const restored: RestoredTable[] = [];
   const from = rows[Symbol.asyncIterator]();
   let next = await from.next();
@@ -52,7 +51,8 @@ export async function restoreRows(
   }
   while (!next.done) {
     const { table } = next.value;
-    if (!known.has(table)) await createTable(storage, table);
+    // A process that died may have created it in some of the accounts.
+    await createTable(storage, table);
     restored.push(await restoreTable(storage, table, ofTable(table), options));
   }
   return restored;

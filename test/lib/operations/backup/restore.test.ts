@@ -18,6 +18,7 @@ import {
   reviews,
   sales,
 } from '../../../fixtures/model.ts';
+import { baseValues } from '../../../kit/base.ts';
 import { engineRead, engineTransfer, engineWrite } from '../../../kit/engine.ts';
 import { featureFiles, featureSeries } from '../../../kit/features.ts';
 import { storageRows, storageTables } from '../../../kit/storage.ts';
@@ -180,6 +181,29 @@ test('a restore that was stopped goes on where it was, and one that is done chan
   expect([again.wasDone, again.findings, writes]).toEqual([true, [], 0]);
   const { values } = await engineRead.readEntity(target.engine, employees, filled.ben);
   expect(values.lastName).toBe('At the target');
+});
+
+test('a restore goes on that was stopped before each account had the table of a period', async () => {
+  const app = await openBackedUp(model);
+  const at = new Date(Date.now() - 10 * baseValues.DAY_MS).toISOString();
+  for (let nth = 0; nth < 8; nth += 1)
+    await engineWrite.createEntity(app.engine, logins, { employeeId: somebody().employeeId, at, succeeded: true });
+  await app.snapshot();
+  const cut = app.cut();
+  const target = await app.openTarget({ accounts: 2, prefix: '' });
+  const [, second] = target.memories;
+  const day = at.slice(0, 10).replaceAll('-', '');
+  if (second)
+    second.intercept = (request, send) => {
+      const isCreate = request.method === 'POST' && /\/Tables(\?|$)/.test(request.url);
+      if (isCreate && String(request.body).includes(day)) throw new Error('The process stops here.');
+      return send();
+    };
+  await expect(app.restore(target, cut)).rejects.toThrow();
+  if (second) second.intercept = undefined;
+  const { tables, findings } = await app.restore(target, cut);
+  expect([tables?.every(({ isEqual }) => isEqual), findings]).toEqual([true, []]);
+  expect(await dump(target.storage)).toEqual(await dump(app.storage));
 });
 
 test('a repeated copy writes nothing, and corrects a row that differs', async () => {
