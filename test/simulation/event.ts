@@ -74,7 +74,15 @@ export type Event =
   | { readonly do: 'snapshot'; readonly diesAt: readonly number[]; readonly forMs: number }
   /** The lines that wait for the account of a backup are brought there. */
   | { readonly do: 'carry'; readonly diesAt: readonly number[] }
-  | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap; readonly traps?: readonly Trap[] };
+  | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap; readonly traps?: readonly Trap[] }
+  /** An operator has an index built, or copies, or the data keys of all entities wrapped with the current key. */
+  | { readonly do: 'upkeep'; readonly work: 'reindex' | 'rewrap'; readonly path: string }
+  /** The key-encryption key is rotated. */
+  | { readonly do: 'rotate' }
+  /** The processes that had the next message of an index have died each time: it is recorded as one that cannot succeed. */
+  | { readonly do: 'spoil' }
+  /** An operator sends all such messages again. */
+  | { readonly do: 'replay' };
 
 /** The time after the first trap of a scene has closed. */
 interface AfterTrap {

@@ -40,6 +40,14 @@ export function formatEvent({ nth, at, event }: Planned): string {
       return `${time} waiting lines are carried to the backup${formatDeaths(event)}`;
     case 'verify':
       return `${time} an operator repairs ${event.of}${formatStops(event)}`;
+    case 'upkeep':
+      return `${time} an operator sends ${event.work}/${event.path}`;
+    case 'rotate':
+      return `${time} the key-encryption key is rotated`;
+    case 'spoil':
+      return `${time} each process that gets the next message of an index dies`;
+    case 'replay':
+      return `${time} an operator replays failed messages`;
   }
 }
 

@@ -5,7 +5,7 @@ import type { Chance } from './world/chance.ts';
 
 /** What operators do with storage accounts while the app serves. */
 export const ACCOUNT_WORKS = ['move', 'move', 'move', 'move closed', 'back', 'clean up', 'resume', 'abort'] as const;
-export type AccountWork = (typeof ACCOUNT_WORKS)[number];
+export type AccountWork = (typeof ACCOUNT_WORKS)[number] | 'balance';
 
 /** Slots without a partition, which move fast. */
 const EMPTY_SLOTS = 3;
@@ -41,6 +41,10 @@ export async function workOnAccounts(
     case 'abort':
       await operationsMove.abortMoves(storage, options);
       return undefined;
+    case 'balance': {
+      const placements = await operationsMove.readPlacement(operationsMove.severalAccounts(storage));
+      return operationsMove.moveSlots(storage, operationsMove.planBalance(placements), options);
+    }
   }
 }
 

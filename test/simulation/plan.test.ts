@@ -28,7 +28,11 @@ test('seeds differ in their models, processes, accounts and faults', { tags: ['s
     'operate',
     'pause',
     'read',
+    'replay',
+    'rotate',
     'snapshot',
+    'spoil',
+    'upkeep',
     'verify',
     'write',
   ];

@@ -508,7 +508,43 @@ function eventsOf(
   for (const { at } of events.filter(({ event }) => event.do === 'operate' && event.work === 'move'))
     events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
-  return inOrder(events);
+  return inOrder([...events, ...upkeepOf(model, { seed, accounts, bursts })]);
+}
+
+/** What operators do beside the writes, in about half of the worlds each. */
+function upkeepOf(
+  { list }: Model,
+  { seed, accounts, bursts }: { readonly seed: number; readonly accounts: number; readonly bursts: readonly number[] },
+): { at: number; event: Event }[] {
+  const indexes = list.flatMap(({ name, indexes }) => Object.keys(indexes).map((index) => `${name}/${index}`));
+  const encrypted = list.filter((entity) => entity.encrypted.length > 0);
+  const works: ((chance: Chance) => readonly Event[])[] = [
+    (chance) => (indexes.length > 0 ? [{ do: 'upkeep', work: 'reindex', path: chance.pick(indexes) }] : []),
+    (chance) =>
+      encrypted.length > 0
+        ? [{ do: 'rotate' }, { do: 'upkeep', work: 'rewrap', path: chance.pick(encrypted).name }]
+        : [],
+    () => [{ do: 'spoil' }, { do: 'spoil' }, { do: 'replay' }],
+    (chance) =>
+      accounts > 1
+        ? [
+            {
+              do: 'operate',
+              work: 'balance',
+              to: 0,
+              diesAfterMs: chance.isTrue(0.3) ? chance.between(100, 60_000) : undefined,
+            },
+          ]
+        : [],
+  ];
+  return works.flatMap((work, nth) => {
+    const chance = createChance(seed, 'upkeep', nth);
+    if (chance.isTrue(0.5)) return [];
+    const times = work(chance)
+      .map((event) => ({ event, at: chance.pick(bursts) + chance.between(0, 5_000) }))
+      .sort((one, other) => one.at - other.at);
+    return times;
+  });
 }
 
 function inOrder(events: readonly { readonly at: number; readonly event: Event }[]): Planned[] {

@@ -9,7 +9,7 @@ import { readRows, restore } from '../injecting/stored-rows.ts';
 import { relatedTo, tryInjection } from '../injecting/try-injection.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
-import { engineCore, engineReconcile } from '../kit/engine.ts';
+import { engineConsume, engineCore, engineReconcile } from '../kit/engine.ts';
 import type { Internal } from '../kit/internal.ts';
 import { operationsBackup, operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
 import { type Storage, storageAccounts, storageJournal, storageKeys, storageTables } from '../kit/storage.ts';
@@ -21,6 +21,7 @@ import { CLIENTS, type Event, STEWARD_CLIENT } from './event.ts';
 import { placeForeignRows, takeForeignRows } from './foreign-rows.ts';
 import { createHistory } from './history.ts';
 import { LIMITED } from './models.ts';
+import { requestPages } from './operator-requests.ts';
 import { workOnAccounts } from './operators.ts';
 import type { Plan } from './plan.ts';
 import {
@@ -37,6 +38,7 @@ import { STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
 import { withDamagedBlock } from './world/damaged-block.ts';
+import { createKeyFile } from './world/key-file.ts';
 import { BACKUP_ACCOUNT, createNetwork, type Network, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
 import { startTimerTriggers } from './world/timer-triggers.ts';
 import { createToken, KEYS } from './world/tokens.ts';
@@ -124,9 +126,10 @@ export async function simulateSeed(plan: Plan, options: Options): Promise<Report
   return { ...world.report(), problems, processorMs: processorTime() - begun };
 }
 
-function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
+function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Options) {
   const { seed, modelName } = plan;
   let { model } = plan;
+  const keyFile = createKeyFile(givenKeys);
   const hash = createHash('sha256');
   const lines: string[] = [];
   const outcomes = new Map<string, number>();
@@ -270,7 +273,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       const states = statesOf(at);
       const planned = planRestore(model, at, states, chance);
       const name = `restore${nth}`;
-      const place = { model, keys: storageKeys.createLocalKeyRing(keyFile), name, place: planned.place };
+      const place = { model, keys: storageKeys.createLocalKeyRing(keyFile.file), name, place: planned.place };
       const said: string[] = [];
       const failure = await workOnBackup(name, planned.diesAt, async ({ storage, backup }, process) => {
         const target = openPlace(network, place, process);
@@ -293,12 +296,33 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     generation += 1;
     const process = createProcess(`p${index}.${generation}`, plan.aheadMs[index]);
     running[index] = await startProcess(process, {
-      ...{ seed, model, network, keyFile, accounts: known, idlePollMs: plan.idlePollMs },
+      ...{ seed, model, network, keyFile: keyFile.file, accounts: known, idlePollMs: plan.idlePollMs, spoils },
       log: (line) => {
         log(`${elapsed().toFixed(3)} ${process.name} logged ${line}`);
         logged.push(line);
       },
     });
+  }
+
+  /** How many messages of indexes are still to spoil. */
+  let toSpoil = 0;
+  const spoils = (queue: string) => {
+    if (toSpoil === 0 || !queue.startsWith(engineReconcile.INDEX_CHANGES_QUEUE)) return false;
+    toSpoil -= 1;
+    notice('message that cannot succeed');
+    return true;
+  };
+
+  /** Requests what an operator asks for, page by page. */
+  async function operate(path: string, nth: number): Promise<boolean> {
+    const [what = ''] = path.split('/');
+    const isDone = await requestPages(path, {
+      send: fetchFrom(createProcess('verifier'), nth),
+      token: operatorToken,
+      onPage: () => notice(`page of ${what}`),
+    });
+    if (!isDone) notice(`${what} fails`);
+    return isDone;
   }
 
   /** Kills a process, and starts another one. */
@@ -555,18 +579,22 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
         await passTrap(event);
         const entity = model.list.find(({ name }) => name === event.of);
         if (entity) setTraps(event, entity);
-        const path = (position: string) => `/api/operations/verify/${event.of}?top=50&repair=true${position}`;
-        for (let position = '', isFirst = true; isFirst || position; isFirst = false) {
-          const response = await fetchFrom(createProcess('verifier'), nth)(`http://localhost${path(position)}`, {
-            method: 'POST',
-            headers: { authorization: `Bearer ${operatorToken}` },
-          }).catch(() => undefined);
-          if (!response?.ok) return notice('repair fails');
-          const [, next = ''] = /[?&](continuation=[^&>]*)/.exec(response.headers.get('link') ?? '') ?? [];
-          position = next && `&${next}`;
-          notice('repair of a page');
-        }
+        await operate(`verify/${event.of}?top=50&repair=true`, nth);
+        return;
       }
+      case 'upkeep':
+        await operate(`${event.work}/${event.path}?top=5`, nth);
+        return;
+      case 'rotate':
+        keyFile.rotate(createChance(seed, 'rotate', nth));
+        notice('operator: rotate');
+        return;
+      case 'spoil':
+        toSpoil += 1;
+        return;
+      case 'replay':
+        await operate('poison/replays?top=2', nth);
+        return;
     }
   }
 
@@ -647,6 +675,19 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     }
   }
 
+  /** Sends the messages again that could not succeed, and waits for their work. Throws if another message is poison. */
+  async function replayAll(): Promise<void> {
+    toSpoil = 0;
+    const engine = engineCore.createEngine(openAccounts(network.direct));
+    const other = logged.find((line) => / is poison: (?!The process stopped at every attempt)/.test(line));
+    if (other) throw new Error(other);
+    for (let attempt = 1; (await engineConsume.listPoison(engine, { limit: 1 })).items.length > 0; attempt += 1) {
+      if (attempt > RESUMES) throw new Error('Messages are poison after they were replayed.');
+      await operate('poison/replays', attempt);
+      await comeToRest();
+    }
+  }
+
   /** Ends what operators have left, and deletes what slots have left at their former accounts. */
   async function endMoves(process: VirtualProcess): Promise<void> {
     noteLeft(await operationsMove.resumeMoves(open(process), { resources: resources() }));
@@ -701,20 +742,17 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
     ];
     for (const { name } of model.list.filter(({ formerKey }) => formerKey)) {
       let failures = 0;
-      for (let position = '', isFirst = true; isFirst || position; ) {
-        const response = await fetchFrom(createProcess('operator'), failures)(
-          `http://localhost/api/operations/rekey/${name}?top=5${position}`,
-          { method: 'POST', headers: { authorization: `Bearer ${operatorToken}` } },
-        ).catch(() => undefined);
-        if (!response?.ok) {
+      await requestPages(`rekey/${name}?top=5`, {
+        // Another process answers after a failure.
+        send: (...given) => fetchFrom(createProcess('operator'), failures)(...given),
+        token: operatorToken,
+        again: async (response) => {
           failures += 1;
           if (failures > MOST_ATTEMPTS) throw new Error(`${name} does not get its key: ${await response?.text()}`);
           await wait(QUIET_POLL_MS);
-          continue;
-        }
-        const [, next = ''] = /[?&](continuation=[^&>]*)/.exec(response.headers.get('link') ?? '') ?? [];
-        [position, isFirst] = [next && `&${next}`, false];
-      }
+          return true;
+        },
+      });
     }
     await Promise.all(beside);
     notice('backup: another key');
@@ -725,7 +763,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
   async function passRetention(): Promise<void> {
     const late = createProcess('p.late', RETENTION_MS);
     const log = (line: string) => logged.push(line);
-    const app = await startProcess(late, { seed, model, network, keyFile, accounts: known, log });
+    const app = await startProcess(late, { seed, model, network, keyFile: keyFile.file, accounts: known, log });
     for (const name of ['expire', 'roll-periods']) await app.runTimer(name);
     app.kill();
     notice('backup: retention is over');
@@ -773,6 +811,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       for (const events of atRest.length > 0 ? [atRest, []] : [[]]) {
         if (plan.accounts > 1) await endMoves(operator);
         await comeToRest();
+        await replayAll();
         await happenAll(events, elapsed());
       }
     } catch (error) {
@@ -782,7 +821,7 @@ function createWorldOf(plan: Plan, { keyFile, without, logFile }: Options) {
       notice('rows of another program');
       problems.push(...(await takeForeignRows(network.direct)));
     }
-    const keys = storageKeys.createLocalKeyRing(keyFile);
+    const keys = storageKeys.createLocalKeyRing(keyFile.file);
     const accounts = withDamagedBlock(network.direct, () => notice('block of an archive damaged'));
     const engine = engineCore.createEngine(openAccounts(accounts), { keys, queueParts: model.queueParts });
     const reader = openWorld(model, engine);

@@ -38,6 +38,8 @@ interface ProcessOptions {
   readonly accounts: number;
   readonly keyFile: string;
   readonly idlePollMs?: number | undefined;
+  /** True if processes have died at each attempt to handle the message that has come. */
+  readonly spoils?: (queue: string) => boolean;
   /** Called with each line that a function logs as an error. */
   readonly log: (line: string) => void;
 }
@@ -67,7 +69,7 @@ interface RequestParts {
 
 /** Starts a process of the app, and its queue triggers. */
 export async function startProcess(process: VirtualProcess, options: ProcessOptions): Promise<AppProcess> {
-  const { seed, model, network, accounts, keyFile, idlePollMs, log } = options;
+  const { seed, model, network, accounts, keyFile, idlePollMs, spoils, log } = options;
   const chanceOf = (...names: readonly (string | number)[]) => createChance(seed, process.name, ...names);
   const known = network.accountsFor(process).slice(0, accounts);
   const [only] = known;
@@ -105,6 +107,7 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
       startQueueTrigger(queue, {
         account,
         idlePollMs,
+        spoils,
         canReceive: async () => (await network.look(account.name, queue.queue)).isOneVisible,
         invoke: (input, triggerMetadata) => invoke(queue, input, { triggerMetadata }).result,
       }),

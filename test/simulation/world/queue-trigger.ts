@@ -26,13 +26,15 @@ interface Trigger {
   readonly canReceive: () => Promise<boolean>;
   /** How long a queue that nothing is in is not looked at. */
   readonly idlePollMs?: number | undefined;
+  /** True if the processes that had a message before have died. */
+  readonly spoils?: ((queue: string) => boolean) | undefined;
   readonly invoke: (body: unknown, metadata: Record<string, unknown>) => Promise<unknown>;
 }
 
 /** Starts to receive messages, and returns what stops it. */
 export function startQueueTrigger(
   target: { readonly queue: string },
-  { account, canReceive, invoke, idlePollMs = IDLE_POLL_MS }: Trigger,
+  { account, canReceive, invoke, spoils = () => false, idlePollMs = IDLE_POLL_MS }: Trigger,
 ): () => void {
   const storage = storageAccounts.openStorage(account);
   const [queue, poison] = [storage.queue(target.queue), storage.queue(`${target.queue}-poison`)];
@@ -90,7 +92,7 @@ export function startQueueTrigger(
   function call(message: DequeuedMessageItem): Promise<boolean> {
     const metadata = {
       queueTrigger: message.messageText,
-      dequeueCount: message.dequeueCount,
+      dequeueCount: spoils(target.queue) ? MOST_ATTEMPTS + 1 : message.dequeueCount,
       id: message.messageId,
       insertionTime: message.insertedOn.toISOString(),
       expirationTime: message.expiresOn.toISOString(),
