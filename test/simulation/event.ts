@@ -63,6 +63,8 @@ export type Event =
   | { readonly do: 'away'; readonly account: number; readonly forMs: number }
   /** The processes are replaced by others that know one account more. */
   | { readonly do: 'grow' }
+  /** The processes are replaced, one after another, by those of the next release, whose new indexes are then built. */
+  | { readonly do: 'deploy'; readonly apartMs: number }
   /** An operator, whose process may die. */
   | {
       readonly do: 'operate';

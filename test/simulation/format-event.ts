@@ -30,6 +30,8 @@ export function formatEvent({ nth, at, event }: Planned): string {
       return `${time} account ${event.account + 1} does not respond for ${event.forMs} ms`;
     case 'grow':
       return `${time} the processes get another account`;
+    case 'deploy':
+      return `${time} the next release is deployed, each process ${Math.round(event.apartMs)} ms after the one before`;
     case 'operate': {
       const dies = event.diesAfterMs === undefined ? '' : `, and dies after ${Math.round(event.diesAfterMs)} ms`;
       return `${time} an operator works on accounts: ${event.work}, to account ${event.to + 1}${dies}`;

@@ -22,6 +22,7 @@ test('seeds differ in their models, processes, accounts and faults', { tags: ['s
   const kindsDone = [
     'away',
     'carry',
+    'deploy',
     'grow',
     'kill',
     'list',

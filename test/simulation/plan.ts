@@ -11,7 +11,7 @@ import { LIMITED, MODELS, STAGE } from './models.ts';
 import { ACCOUNT_WORKS } from './operators.ts';
 import { ruledScenesOf } from './ruled-scenes.ts';
 import { LONGEST_PAUSE_MS, scenesOf } from './scenes.ts';
-import { smallModel } from './small-model.ts';
+import { formerModel, smallModel } from './small-model.ts';
 import { respell } from './spelling.ts';
 import { type Chance, createChance } from './world/chance.ts';
 import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
@@ -30,6 +30,8 @@ export interface Plan {
   readonly seed: number;
   readonly modelName: string;
   readonly model: Model;
+  /** The model of the release at the beginning, if another one is deployed. */
+  readonly former?: Model;
   readonly processes: number;
   readonly accounts: number;
   /** How many accounts the processes know at the beginning. */
@@ -107,6 +109,9 @@ const AHEAD_MS = [0, 0, -7_000, 4_000, 8_000, 300_000, -300_000];
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
 const BACKED_UP = 0.35;
+const DEPLOYED = 0.4;
+/** Two releases run beside each other for so long. */
+const MOST_APART_MS = 20_000;
 const REKEYED = 0.5;
 const CUTS = 6;
 /** A restore takes about as many requests as a third of a world. */
@@ -134,7 +139,23 @@ interface PlanOptions {
 export function planOf(seed: number, { name, writes = WRITES, cuts = CUTS }: PlanOptions = {}): Plan {
   const plan = planWithout(seed, { name, writes });
   const chance = createChance(seed, 'backup');
-  return chance.isTrue(BACKED_UP) ? withBackup(plan, cuts, chance) : plan;
+  return chance.isTrue(BACKED_UP) ? withBackup(plan, cuts, chance) : withDeployment(plan);
+}
+
+/** The same world, which begins with an earlier release. Drills keep theirs: they stop at what that one lacks. */
+function withDeployment(plan: Plan): Plan {
+  const { seed, events } = plan;
+  const chance = createChance(seed, 'deploy');
+  const isDrilled = plan.idlePollMs !== undefined;
+  if (plan.model !== smallModel || isDrilled || !chance.isTrue(DEPLOYED)) return plan;
+  const at = BEGIN_MS + chance.next() * Math.max(0, (events.at(-1)?.at ?? 0) - BEGIN_MS);
+  const event = { do: 'deploy', apartMs: chance.next() * MOST_APART_MS } as const;
+  const deployed = [...events, { nth: events.length + 1, at, event }];
+  return {
+    ...plan,
+    former: formerModel,
+    events: deployed.sort((one, other) => one.at - other.at || one.nth - other.nth),
+  };
 }
 
 const withDays = (model: Model) => ({ ...model, backup: { days: 35 } }) as Model;

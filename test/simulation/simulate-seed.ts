@@ -34,12 +34,20 @@ import {
   situationsOf,
 } from './restores.ts';
 import { createRulesOracle } from './rules-oracle.ts';
-import { STEWARD } from './small-model.ts';
+import { BUILT, STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
 import { withDamagedBlock } from './world/damaged-block.ts';
 import { createKeyFile } from './world/key-file.ts';
-import { BACKUP_ACCOUNT, createNetwork, type Network, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
+import {
+  BACKUP_ACCOUNT,
+  createNetwork,
+  MOST_HELD_MS,
+  MOST_LATE_MS,
+  type Network,
+  NO_FAULTS,
+  OPENED_AGAIN,
+} from './world/network.ts';
 import { startTimerTriggers } from './world/timer-triggers.ts';
 import { createToken, KEYS } from './world/tokens.ts';
 import {
@@ -128,7 +136,7 @@ export async function simulateSeed(plan: Plan, options: Options): Promise<Report
 
 function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Options) {
   const { seed, modelName } = plan;
-  let { model } = plan;
+  let model = plan.former ?? plan.model;
   const keyFile = createKeyFile(givenKeys);
   const hash = createHash('sha256');
   const lines: string[] = [];
@@ -399,11 +407,14 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     if (problem) violations.push(problem);
   }
 
+  /** Entities are those of the last release, because the history compares them. */
+  const find = (of: string) => plan.model.list.find(({ name }) => name === of);
+
   async function happen(event: Event, nth: number): Promise<void> {
     switch (event.do) {
       case 'write': {
         const { step, client } = event;
-        const entity = model.list.find(({ name }) => name === step.of);
+        const entity = find(step.of);
         if (!entity) return;
         await passOperator(entity, event);
         await passTrap(event);
@@ -438,7 +449,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         return;
       }
       case 'read': {
-        const entity = model.list.find(({ name }) => name === event.of);
+        const entity = find(event.of);
         if (!entity) return;
         await passOperator(entity, event);
         await passTrap(event);
@@ -458,7 +469,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         return;
       }
       case 'grant': {
-        const entity = model.list.find(({ name }) => name === event.of);
+        const entity = find(event.of);
         if (!entity) return;
         await passTrap(event);
         setTraps(event, entity);
@@ -470,7 +481,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         return;
       }
       case 'list': {
-        const entity = model.list.find(({ name }) => name === event.of);
+        const entity = find(event.of);
         if (!entity) return;
         await passTrap(event);
         const begun = elapsed();
@@ -497,7 +508,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
           violations.push(`event ${nth}: ${plan.user} creates ${names.join(' and ')}`);
         const call = { nth, begun, ended: elapsed(), outcome };
         for (const [of = '', { create: values } = {}] of event.actions.flatMap((action) => Object.entries(action))) {
-          const entity = model.list.find(({ name }) => name === of);
+          const entity = find(of);
           if (!entity || !values) continue;
           const step = { of, do: 'create', values } as const;
           audit.noteWrite(nameOf(event.client), entity, step, outcome);
@@ -506,7 +517,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         return;
       }
       case 'continue': {
-        const entity = model.list.find(({ name }) => name === event.of);
+        const entity = find(event.of);
         if (!entity) return;
         const partition = baseValues.pick(event.key, entity.partition.fields);
         const [first, second] = event.clients.map((client) => callers[client]);
@@ -550,6 +561,23 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         }
         return;
       }
+      case 'deploy': {
+        model = plan.model;
+        for (const [index, former] of running.entries()) {
+          former.kill();
+          await start(index);
+          await wait(event.apartMs);
+        }
+        notice('release beside an earlier one');
+        // What the earlier release has sent may arrive until then.
+        await wait(MOST_LATE_MS + MOST_HELD_MS);
+        for (const path of BUILT)
+          for (let attempt = 1; !(await operate(`reindex/${path}?top=5`, attempt)); attempt += 1) {
+            if (attempt > MOST_ATTEMPTS) throw new Error(`${path} is not built.`);
+            await wait(QUIET_POLL_MS);
+          }
+        return;
+      }
       case 'operate': {
         const process = createProcess(`operator${nth}`);
         if (event.diesAfterMs !== undefined)
@@ -577,7 +605,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
       }
       case 'verify': {
         await passTrap(event);
-        const entity = model.list.find(({ name }) => name === event.of);
+        const entity = find(event.of);
         if (entity) setTraps(event, entity);
         await operate(`verify/${event.of}?top=50&repair=true`, nth);
         return;
@@ -792,7 +820,8 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
       return new Response(KEYS, { headers: { 'content-type': 'application/json' } });
     };
     const all = openAccounts(network.direct);
-    await storageTables.provision(plan.backup ? { ...all, backup: openBackup(undefined).backup } : all, resources());
+    const needed = operationsModel.resourcesOf(plan.model.list, Date.now(), plan.model);
+    await storageTables.provision(plan.backup ? { ...all, backup: openBackup(undefined).backup } : all, needed);
     if (plan.hasForeignRows) await placeForeignRows(network.direct);
     // A cut is of the time after the first snapshot.
     if (plan.backup) await takeSnapshot('snapshot0', { diesAt: [], forMs: HOUR_MS });

@@ -15,6 +15,7 @@ export const SITUATIONS: readonly string[] = [
   'account added',
   'list',
   ...['verify', 'reindex', 'rewrap', 'poison'].map((what) => `page of ${what}`),
+  'release beside an earlier one',
   ...['operator: balance', 'operator: rotate', 'message that cannot succeed'],
   'row changed by hand',
   'operator killed during move',

@@ -10,13 +10,13 @@ const access = { read: ['writer'], write: ['writer'] } as const;
 const text = z.string().min(1);
 const id = z.string().regex(/^[0-9]$/);
 
-const guests = defineEntity('guests', {
+const guest = {
   schema: z.object({ city: id, id, name: text }),
   table: 'guests',
   key: { partition: '{city}', row: '{id}' },
   indexes: { name: interPartitionIndex({ table: 'guestsbyname', partition: '{name}', row: '{city}_{id}' }) },
   access,
-});
+};
 
 const cars = defineEntity('cars', {
   schema: z.object({ city: id, id, plate: text }),
@@ -35,7 +35,7 @@ const films = defineEntity('films', {
   access,
 });
 
-const tickets = defineEntity('tickets', {
+const ticket = {
   schema: z.object({ team: id, id, owner: text, topic: text }),
   table: 'tickets',
   key: { partition: '{team}', row: '{id}' },
@@ -49,9 +49,9 @@ const tickets = defineEntity('tickets', {
     }),
   },
   access,
-});
+};
 
-const sales = defineEntity('sales', {
+const sale = {
   schema: z.object({ city: id, id, product: text, amount: z.int32().min(1).max(9) }),
   table: 'sales',
   key: { partition: '{city}', row: '{id}' },
@@ -65,7 +65,7 @@ const sales = defineEntity('sales', {
     }),
   },
   access,
-});
+};
 
 /** A copy in the partition, which a transaction deletes, and a derived field, which a move changes. */
 const books = defineEntity('books', {
@@ -81,9 +81,30 @@ const books = defineEntity('books', {
   access,
 });
 
+const given = { roles: ['writer', 'operator', STEWARD], operatorRole: 'operator', steward: STEWARD } as const;
+
 export const smallModel = defineModel({
-  roles: ['writer', 'operator', STEWARD],
-  operatorRole: 'operator',
-  steward: STEWARD,
-  entities: [guests, cars, films, tickets, sales, books],
+  ...given,
+  entities: [
+    defineEntity('guests', guest),
+    cars,
+    films,
+    defineEntity('tickets', ticket),
+    defineEntity('sales', sale),
+    books,
+  ],
 });
+
+/** The release before, which lacks what is built from the entities that it wrote. */
+export const formerModel = defineModel({
+  ...given,
+  entities: [
+    defineEntity('guests', { ...guest, indexes: {} }),
+    cars,
+    films,
+    defineEntity('tickets', { ...ticket, indexes: { owner: ticket.indexes.owner } }),
+    defineEntity('sales', { ...sale, totals: {} }),
+    books,
+  ],
+});
+export const BUILT = ['guests/name', 'tickets/topic', 'sales/byProduct'];
