@@ -112,7 +112,7 @@ export function restoreTo(
 }
 
 /** Says what a restore that is done reports, and should not. */
-export function problemsOf(report: RestoreReport): string[] {
+export function problemsOf(report: RestoreReport, { entity }: RestorePlan): string[] {
   const { tables = [], blobs, undeclared, settled, erased, findings } = report;
   return [
     ...tables.flatMap(({ table, isEqual }) => (isEqual ? [] : [`the table ${table} is not that of the backup`])),
@@ -121,7 +121,8 @@ export function problemsOf(report: RestoreReport): string[] {
     ...settled.left,
     ...erased.failed,
     ...findings
-      .filter(({ kind }) => kind !== 'dangling')
+      // Of one entity, copies stay as they were, because they may be the last ones.
+      .filter(({ kind }) => kind !== 'dangling' && !(entity !== undefined && kind === 'stale-copy'))
       .map((finding) => `the check finds ${JSON.stringify(finding)}`),
   ];
 }

@@ -286,7 +286,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
       const failure = await workOnBackup(name, planned.diesAt, async ({ storage, backup }, process) => {
         const target = openPlace(network, place, process);
         const report = await restoreTo(target, model, planned, { backup, storage });
-        said.push(...problemsOf(report));
+        said.push(...problemsOf(report, planned));
         for (const what of situationsOf(report, planned)) notice(what);
         return true;
       });
