@@ -91,3 +91,6 @@ interface AfterTrap {
   readonly scene: number;
   readonly ms: number;
 }
+
+/** What an event waits for, and where operations stop then. */
+export type Stops = Pick<Extract<Event, { do: 'write' }>, 'afterOperatorMs' | 'after' | 'traps'>;

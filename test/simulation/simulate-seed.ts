@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createPipelineRequest, RestError } from '@azure/core-rest-pipeline';
-import type { Values } from '../../lib/index.ts';
 import { compareAll } from '../../local/walk/compare-answers.ts';
 import { openWorld } from '../../local/walk/walk-world.ts';
 import { injectionsInto } from '../injecting/injections-into.ts';
@@ -17,7 +16,8 @@ import { createAuditOracle } from './audit-oracle.ts';
 import { writesBesideRekey } from './backup-drills.ts';
 import { type Cuts, createBackupOracle } from './backup-oracle.ts';
 import { createCaller } from './caller.ts';
-import { CLIENTS, type Event, STEWARD_CLIENT } from './event.ts';
+import { createClientEvents, isLimited, nameOf } from './client-events.ts';
+import { CLIENTS, type Event, STEWARD_CLIENT, type Stops } from './event.ts';
 import { placeForeignRows, takeForeignRows } from './foreign-rows.ts';
 import { createHistory } from './history.ts';
 import { LIMITED } from './models.ts';
@@ -368,7 +368,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
       const received = new Headers(replied as Record<string, string>);
       const said = /desc="(\d+) transaction/.exec(received.get('server-timing') ?? '')?.[1];
       // What rules hide is not in the cost either.
-      if (said !== undefined && !isLimited(index) && Number(said) !== storageRequests)
+      if (said !== undefined && !isLimited(plan, index) && Number(said) !== storageRequests)
         miscounted.push(
           `request ${id}, ${method} ${path}, cost ${storageRequests} storage requests, and its response says ${said}`,
         );
@@ -399,138 +399,15 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     return new Response(reply.bodyAsText || null, { status: reply.status, headers: reply.headers.toJSON() });
   }
 
-  /** The last client is the user whom rules limit. */
-  const isLimited = (client: number) => plan.user !== undefined && client === CLIENTS - 1;
-  const nameOf = (client: number) => (isLimited(client) && plan.user) || `client${client}`;
-  function reached(entity: Entity, values: Values, call: { readonly nth: number; readonly ended: number }): void {
-    const problem = rules?.check(entity, values, call);
-    if (problem) violations.push(problem);
-  }
-
-  /** Entities are those of the last release, because the history compares them. */
-  const find = (of: string) => plan.model.list.find(({ name }) => name === of);
-
   async function happen(event: Event, nth: number): Promise<void> {
     switch (event.do) {
-      case 'write': {
-        const { step, client } = event;
-        const entity = find(step.of);
-        if (!entity) return;
-        await passOperator(entity, event);
-        await passTrap(event);
-        setTraps(event, entity);
-        const begun = elapsed();
-        rules?.noteWrite(step, begun);
-        const outcome = await callers[client]?.write(entity, step);
-        if (!outcome) return;
-        log(`${elapsed().toFixed(3)} event ${nth} ${step.do} ${outcome.code} ${outcome.message ?? ''}`);
-        count(outcomes, `${step.do} ${outcome.code}`);
-        audit.noteWrite(nameOf(client), entity, step, outcome);
-        const call = { nth, begun, ended: elapsed(), outcome };
-        if (!isLimited(client)) return history.addWrite(entity, step, call);
-        notice(`user: ${step.do} ${outcome.code}`);
-        // What is out of reach is not found, which says nothing of it. An earlier request of the client may have been executed, and a client that
-        // repeats a delete takes it for done if nothing is found.
-        const isSure = outcome.sent <= 1 || (outcome.code === 'ok' && step.do !== 'delete');
-        const code = isSure ? outcome.code : 'unknown';
-        if (code !== 'ok' && code !== 'unknown') return;
-        const deleted = code === 'ok' ? rules?.checkDelete(step, nth) : undefined;
-        if (deleted) violations.push(deleted);
-        const parts = outcome.parts?.map((code) => (['ok', 'unknown'].includes(code) ? code : 'rejected'));
-        history.addWrite(
-          entity,
-          step,
-          { ...call, outcome: { ...outcome, code, ...(parts && { parts }) } },
-          rules?.allows,
-        );
-        // Who may write and not read gets the key, which was given.
-        const shown = baseValues.omit(outcome.values ?? {}, entity.keyFields);
-        if (outcome.values && Object.keys(shown).length > 0) reached(entity, outcome.values, call);
-        return;
-      }
-      case 'read': {
-        const entity = find(event.of);
-        if (!entity) return;
-        await passOperator(entity, event);
-        await passTrap(event);
-        setTraps(event, entity);
-        const begun = elapsed();
-        const outcome = await callers[event.client]?.read(entity, event.key);
-        if (!outcome) return;
-        log(`${elapsed().toFixed(3)} event ${nth} read ${outcome.code}`);
-        if (event.client === STEWARD_CLIENT) audit.noteRead(nameOf(event.client), entity, event.key, outcome);
-        count(outcomes, `read ${outcome.code}`);
-        const call = { nth, begun, ended: elapsed(), outcome };
-        if (!isLimited(event.client)) return history.addRead(entity, event.key, call);
-        notice(`user: read ${outcome.values ? 'something' : 'nothing'}`);
-        if (!outcome.values) return;
-        history.addRead(entity, event.key, call);
-        reached(entity, outcome.values, call);
-        return;
-      }
-      case 'grant': {
-        const entity = find(event.of);
-        if (!entity) return;
-        await passTrap(event);
-        setTraps(event, entity);
-        const outcome = await callers[event.client]?.grant(entity);
-        if (!outcome) return;
-        log(`${elapsed().toFixed(3)} event ${nth} grant ${outcome.code} ${outcome.message ?? ''}`);
-        count(outcomes, `grant ${outcome.code}`);
-        audit.noteGrant(nameOf(event.client), outcome);
-        return;
-      }
-      case 'list': {
-        const entity = find(event.of);
-        if (!entity) return;
-        await passTrap(event);
-        const begun = elapsed();
-        const partition = baseValues.pick(event.key, entity.partition.fields);
-        const outcome = await callers[event.client]?.list(entity, partition);
-        if (!outcome) return;
-        log(`${elapsed().toFixed(3)} event ${nth} list ${outcome.code}`);
-        count(outcomes, `list ${outcome.code}`);
-        notice(outcome.code === 'ok' ? 'list' : 'list is rejected');
-        const call = { nth, begun, ended: elapsed(), outcome, isPart: isLimited(event.client) };
-        history.addList(entity, partition, call);
-        if (call.isPart) for (const values of outcome.items ?? []) reached(entity, values, call);
-        return;
-      }
-      case 'transact': {
-        const begun = elapsed();
-        const outcome = await callers[event.client]?.transact(event.actions);
-        if (!outcome) return;
-        log(`${elapsed().toFixed(3)} event ${nth} transact ${outcome.code} ${outcome.message ?? ''}`);
-        count(outcomes, `transact ${outcome.code}`);
-        notice(`transact ${outcome.code}`);
-        const names = event.actions.flatMap((action) => Object.keys(action));
-        if (isLimited(event.client) && outcome.code === 'ok' && !rules?.mayCreate(names))
-          violations.push(`event ${nth}: ${plan.user} creates ${names.join(' and ')}`);
-        const call = { nth, begun, ended: elapsed(), outcome };
-        for (const [of = '', { create: values } = {}] of event.actions.flatMap((action) => Object.entries(action))) {
-          const entity = find(of);
-          if (!entity || !values) continue;
-          const step = { of, do: 'create', values } as const;
-          audit.noteWrite(nameOf(event.client), entity, step, outcome);
-          if (outcome.code === 'ok' || outcome.code === 'unknown') history.addWrite(entity, step, call);
-        }
-        return;
-      }
-      case 'continue': {
-        const entity = find(event.of);
-        if (!entity) return;
-        const partition = baseValues.pick(event.key, entity.partition.fields);
-        const [first, second] = event.clients.map((client) => callers[client]);
-        const page = await first?.page(entity, partition);
-        const outcome = page?.next === undefined ? undefined : await second?.page(entity, partition, page.next);
-        if (!outcome) return;
-        log(`${elapsed().toFixed(3)} event ${nth} continue ${outcome.code} ${outcome.message ?? ''}`);
-        count(outcomes, `continue ${outcome.code}`);
-        notice('page of another caller');
-        if (outcome.code === 'ok')
-          violations.push(`event ${nth}: client ${event.clients[1]} reads the next page of client ${event.clients[0]}`);
-        return;
-      }
+      case 'write':
+      case 'read':
+      case 'grant':
+      case 'list':
+      case 'transact':
+      case 'continue':
+        return happenToClient(event, nth);
       case 'kill': {
         await replace(running[event.process]?.process);
         return;
@@ -604,9 +481,8 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         return;
       }
       case 'verify': {
-        await passTrap(event);
-        const entity = find(event.of);
-        if (entity) setTraps(event, entity);
+        const entity = plan.model.list.find(({ name }) => name === event.of);
+        await stop(entity, event);
         await operate(`verify/${event.of}?top=50&repair=true`, nth);
         return;
       }
@@ -636,27 +512,28 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     await Promise.all(ended);
   }
 
-  async function passOperator(
-    { table }: Entity,
-    { afterOperatorMs }: { readonly afterOperatorMs?: number },
-  ): Promise<void> {
-    if (afterOperatorMs === undefined) return;
-    await network.passOperator(table, MOVE_WITHIN_MS);
-    await wait(afterOperatorMs);
-  }
-
-  async function passTrap({ after }: Pick<Event & { do: 'write' }, 'after'>): Promise<void> {
-    if (!after) return;
-    await Promise.race([scenes.get(after.scene), wait(TRAP_WITHIN_MS)]);
-    await wait(after.ms);
-  }
-
-  function setTraps({ after, traps = [] }: Pick<Event & { do: 'write' }, 'after' | 'traps'>, { table }: Entity): void {
-    for (const trap of traps) {
-      const closed = network.setTrap(trap, table);
+  /** Waits until an event is to begin, and sets its traps. */
+  async function stop(entity: Entity | undefined, { afterOperatorMs, after, traps = [] }: Stops): Promise<void> {
+    if (entity && afterOperatorMs !== undefined) {
+      await network.passOperator(entity.table, MOVE_WITHIN_MS);
+      await wait(afterOperatorMs);
+    }
+    if (after) {
+      await Promise.race([scenes.get(after.scene), wait(TRAP_WITHIN_MS)]);
+      await wait(after.ms);
+    }
+    for (const trap of entity ? traps : []) {
+      const closed = network.setTrap(trap, entity?.table ?? '');
       if (!after && !scenes.has(trap.scene)) scenes.set(trap.scene, closed);
     }
   }
+
+  const happenToClient = createClientEvents({
+    ...{ plan, history, audit, rules, log, notice, stop },
+    callers: () => callers,
+    count: (outcome) => void count(outcomes, outcome),
+    violate: (problem) => void violations.push(problem),
+  });
 
   /** Operations wait for a slot that is closed, until somebody ends its move. */
   async function resumeLater(nth: number): Promise<void> {
@@ -680,8 +557,8 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     index === STEWARD_CLIENT ? [STEWARD] : model.roles.filter((role) => role !== LIMITED.role && role !== STEWARD);
   const callers = Array.from({ length: STEWARD_CLIENT + 1 }, (_, index) =>
     createCaller(
-      createToken({ sub: nameOf(index), roles: isLimited(index) ? [LIMITED.role] : rolesOf(index) }),
-      fetchFrom(createProcess(nameOf(index)), index),
+      createToken({ sub: nameOf(plan, index), roles: isLimited(plan, index) ? [LIMITED.role] : rolesOf(index) }),
+      fetchFrom(createProcess(nameOf(plan, index)), index),
     ),
   );
 
