@@ -11,7 +11,7 @@ import type { Entity } from '../kit/define.ts';
 import { engineConsume, engineCore, engineReconcile } from '../kit/engine.ts';
 import type { Internal } from '../kit/internal.ts';
 import { operationsBackup, operationsCheck, operationsModel, operationsMove } from '../kit/operations.ts';
-import { type Storage, storageAccounts, storageJournal, storageKeys, storageTables } from '../kit/storage.ts';
+import { storageKeys, storageTables } from '../kit/storage.ts';
 import { createAuditOracle } from './audit-oracle.ts';
 import { writesBesideRekey } from './backup-drills.ts';
 import { type Cuts, createBackupOracle } from './backup-oracle.ts';
@@ -24,30 +24,13 @@ import { LIMITED } from './models.ts';
 import { requestPages } from './operator-requests.ts';
 import { workOnAccounts } from './operators.ts';
 import type { Plan } from './plan.ts';
-import {
-  compareRestored,
-  hasUnfinished,
-  openPlace,
-  planRestore,
-  problemsOf,
-  restoreTo,
-  situationsOf,
-} from './restores.ts';
 import { createRulesOracle } from './rules-oracle.ts';
 import { BUILT, STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
 import { createChance } from './world/chance.ts';
 import { withDamagedBlock } from './world/damaged-block.ts';
 import { createKeyFile } from './world/key-file.ts';
-import {
-  BACKUP_ACCOUNT,
-  createNetwork,
-  MOST_HELD_MS,
-  MOST_LATE_MS,
-  type Network,
-  NO_FAULTS,
-  OPENED_AGAIN,
-} from './world/network.ts';
+import { BACKUP_ACCOUNT, createNetwork, MOST_HELD_MS, MOST_LATE_MS, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
 import { startTimerTriggers } from './world/timer-triggers.ts';
 import { createToken, KEYS } from './world/tokens.ts';
 import {
@@ -62,6 +45,7 @@ import {
   VirtualTimer,
   wait,
 } from './world/virtual-world.ts';
+import { createWorldBackup, openAccounts } from './world-backup.ts';
 
 /** What a world was like. */
 export interface Report {
@@ -104,7 +88,6 @@ const RESUME_AFTER_MS = 60_000;
 const RESUMES = 5;
 /** Of a snapshot that is continued. */
 const MOST_ATTEMPTS = 40;
-const NEVER = new Promise<false>(() => undefined);
 /** What others wait for if no request closes a trap. */
 const TRAP_WITHIN_MS = 15_000;
 /** What a writer waits for if no operator comes. */
@@ -112,17 +95,8 @@ const MOVE_WITHIN_MS = 130_000;
 /** A message of a host that died returns after ten minutes, and the work after it takes moments. */
 const AT_REST_WITHIN_MS = 25 * 60_000;
 
-type Restorable = Pick<Cuts, 'statesAt' | 'hasMoved'> & {
-  readonly moments: readonly string[];
-  readonly manifests: readonly { readonly begunAt: string; readonly finishedAt: string }[];
-};
-
 /** Operators move rows, and change none. */
 const isWriter = ({ name }: VirtualProcess) => name.startsWith('p');
-const openAccounts = (accounts: Network['direct']) => {
-  const [only] = accounts;
-  return storageAccounts.openStorage(accounts.length === 1 && only ? only : { accounts });
-};
 
 /** Lets a world happen. */
 export async function simulateSeed(plan: Plan, options: Options): Promise<Report> {
@@ -198,107 +172,12 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     return openAccounts(network.accountsFor(process));
   };
 
-  /** The engine of a process that works on the backup, or of the world itself. */
-  function openBackup(process: VirtualProcess | undefined) {
-    const account = network.backupFor(process);
-    if (!account) throw new Error('The world has no backup.');
-    const backup = storageAccounts.openStorage({ accounts: [account] });
-    const accounts = process ? network.accountsFor(process) : network.direct;
-    const storage = { ...openAccounts(accounts.slice(0, known)), backup };
-    return { engine: engineCore.createEngine(storage, { queueParts: model.queueParts }), storage, backup };
-  }
-
-  /** Lets processes work on the backup one after another until the work is done: some die. */
-  async function workOnBackup(
-    name: string,
-    diesAt: readonly number[],
-    work: (given: ReturnType<typeof openBackup>, process: VirtualProcess) => Promise<boolean>,
-  ): Promise<string | undefined> {
-    let failure = 'nobody has ended it';
-    for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-      const process = createProcess(`backup-${name}.${attempt}`);
-      const nth = diesAt[attempt];
-      const died = nth === undefined ? NEVER : network.killAt(process, nth).then(() => false);
-      const chance = createChance(seed, name, attempt);
-      const done = runIn(process, chance, () => work(openBackup(process), process)).catch((error: unknown) => {
-        failure = String(error);
-        log(`${elapsed().toFixed(3)} ${process.name}: ${failure}`);
-        return false;
-      });
-      if (await Promise.race([done, died])) {
-        notice(`backup: ${name.replace(/\d+$/, '')}`);
-        return undefined;
-      }
-      notice(`backup: ${name.replace(/\d+$/, '')} is continued`);
-      await wait(chance.between(10, 5_000));
-    }
-    return failure;
-  }
-
-  const takeSnapshot = async (name: string, { diesAt, forMs }: { diesAt: readonly number[]; forMs: number }) =>
-    void (await workOnBackup(name, diesAt, async ({ engine }) => {
-      const options = { days: 35, until: Date.now() + forMs, saveEveryMs: 0 };
-      return (await operationsBackup.takeSnapshot(engine, model.list, options)).isComplete;
-    }));
-
-  /** Restores some moments: any, and those at which something happened. */
-  async function restoreCuts(at: Storage, backup: Storage, most: number) {
-    const chance = createChance(seed, 'cuts');
-    const manifests = await Array.fromAsync(operationsBackup.readManifests({ backup }));
-    const first = manifests.at(-1)?.finishedAt;
-    if (!backedUp || first === undefined) return undefined;
-    const now = Date.now();
-    const toTime = (ms: number) => storageJournal.toTime(ms) ?? '';
-    const times = [...backedUp.times(), first];
-    const choices = [
-      () => toTime(Date.parse(first) + chance.next() * (now - Date.parse(first))),
-      () => chance.pick(times),
-      () => toTime(Date.parse(chance.pick(times)) + chance.pick([-1, 1, 50, 1_000])),
-      () => chance.pick(manifests).finishedAt,
-      () => toTime(Date.parse(chance.pick(manifests).finishedAt) + chance.pick([-1, 1, -2_000, 2_000])),
-    ];
-    const moments: string[] = [toTime(now + HOUR_MS)];
-    while (moments.length < most) {
-      const moment = chance.pick(choices)();
-      moments.push(moment < first ? first : moment);
-    }
-    const compared = await backedUp.compare({ backup, storage: at }, moments, toTime(now + HOUR_MS));
-    return { ...compared, moments, manifests };
-  }
-
-  /** Restores all rows of some moments, or those of an entity, to other places. */
-  async function restorePlaces({ moments, manifests, ...cuts }: Restorable, times: number): Promise<string[]> {
-    const { engine: copier } = openBackup(undefined);
-    await operationsBackup.copyToBackup(copier, model.list, { days: 35 });
-    const problems: string[] = [];
-    const statesOf = (at: string) =>
-      cuts.statesAt(at, manifests.find(({ finishedAt }) => finishedAt <= at) ?? { begunAt: at });
-    // Moments in the middle of an operation are rare.
-    const unfinished = moments.filter((at) => hasUnfinished(statesOf(at)));
-    for (let nth = 1; nth <= times; nth += 1) {
-      const chance = createChance(seed, 'restore', nth);
-      const at = chance.pick(unfinished.length > 0 && chance.isTrue(0.5) ? unfinished : moments);
-      const states = statesOf(at);
-      const planned = planRestore(model, at, states, chance);
-      const name = `restore${nth}`;
-      const place = { model, keys: storageKeys.createLocalKeyRing(keyFile.file), name, place: planned.place };
-      const said: string[] = [];
-      const failure = await workOnBackup(name, planned.diesAt, async ({ storage, backup }, process) => {
-        const target = openPlace(network, place, process);
-        const report = await restoreTo(target, model, planned, { backup, storage });
-        said.push(...problemsOf(report, planned));
-        for (const what of situationsOf(report, planned)) notice(what);
-        return true;
-      });
-      if (failure !== undefined) said.push(failure);
-      else
-        said.push(
-          ...(await compareRestored(openPlace(network, place, undefined), model, { plan: planned, states, ...cuts })),
-        );
-      problems.push(...said.map((text) => `A restore, ${JSON.stringify(planned)}: ${text}`));
-    }
-    return problems;
-  }
+  const { openBackup, workOnBackup, takeSnapshot, restoreCuts, restorePlaces } = createWorldBackup({
+    ...{ seed, network, backedUp, log, notice },
+    model: () => model,
+    known: () => known,
+    keyFile: keyFile.file,
+  });
 
   async function start(index: number): Promise<void> {
     generation += 1;
