@@ -205,6 +205,40 @@ const RULED: readonly Mutant[] = [
   },
 ];
 
+/** What operators do. */
+const OPERATED: readonly Mutant[] = [
+  {
+    without: 'A release rejects entries of an index that only a later one declares',
+    file: 'lib/engine/reconcile/intent.ts',
+    edits: [['indexEntries.filter((indexEntry) => remoteIndexOf(entity, indexEntry))', 'indexEntries']],
+  },
+  {
+    without: 'Data keys are wrapped in an entity as it was found',
+    file: 'lib/operations/rewrap.ts',
+    edits: [['      ...current,\n', '      ...found,\n']],
+  },
+  {
+    without: 'A message that cannot succeed is recorded nowhere',
+    file: 'lib/engine/consume/consume.ts',
+    edits: [
+      [
+        '    await recordPoison(engine, message, reason);\n    await held?.release();\n',
+        '    await held?.release();\n',
+      ],
+    ],
+  },
+  {
+    without: 'The record of a message is deleted before the message is sent again',
+    file: 'lib/engine/consume/poison.ts',
+    edits: [
+      [
+        "  await makeAndNote(engine, changeOf('replay', row), () =>\n",
+        "  await deleteSame(storage, { ...row, etag: marked.get(row.row) ?? row.etag }, () => true);\n  await makeAndNote(engine, changeOf('replay', row), () =>\n",
+      ],
+    ],
+  },
+];
+
 export const MUTANTS: readonly Mutant[] = [
   {
     without: 'A write requires no fence while its partition is moved',
@@ -266,6 +300,7 @@ export const MUTANTS: readonly Mutant[] = [
       ],
     ],
   },
+  ...OPERATED,
   ...RULED.map((mutant) => ({ ...mutant, needsRules: true })),
   ...BACKUP.map((mutant) => ({ ...mutant, needsBackup: true })),
   ...OPERATIONS.filter(({ file }) => file === 'lib/operations/bulk-load.ts').map((cut) => ({

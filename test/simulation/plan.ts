@@ -11,7 +11,7 @@ import { LIMITED, MODELS, STAGE } from './models.ts';
 import { ACCOUNT_WORKS } from './operators.ts';
 import { ruledScenesOf } from './ruled-scenes.ts';
 import { LONGEST_PAUSE_MS, scenesOf } from './scenes.ts';
-import { formerModel, smallModel } from './small-model.ts';
+import { BUILT, formerModel, smallModel } from './small-model.ts';
 import { respell } from './spelling.ts';
 import { type Chance, createChance } from './world/chance.ts';
 import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
@@ -111,7 +111,8 @@ const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 const BACKED_UP = 0.35;
 const DEPLOYED = 0.4;
 /** Two releases run beside each other for so long. */
-const MOST_APART_MS = 20_000;
+const MOST_APART_MS = 40_000;
+const BESIDE_DEPLOYMENT = 16;
 const REKEYED = 0.5;
 const CUTS = 6;
 /** A restore takes about as many requests as a third of a world. */
@@ -149,8 +150,24 @@ function withDeployment(plan: Plan): Plan {
   const isDrilled = plan.idlePollMs !== undefined;
   if (plan.model !== smallModel || isDrilled || !chance.isTrue(DEPLOYED)) return plan;
   const at = BEGIN_MS + chance.next() * Math.max(0, (events.at(-1)?.at ?? 0) - BEGIN_MS);
-  const event = { do: 'deploy', apartMs: chance.next() * MOST_APART_MS } as const;
-  const deployed = [...events, { nth: events.length + 1, at, event }];
+  const apartMs = chance.between(MOST_APART_MS / 4, MOST_APART_MS);
+  const built = plan.model.list.filter(({ name }) => BUILT.some((path) => path.startsWith(`${name}/`)));
+  const creations = events.flatMap(({ event }) => {
+    if (event.do !== 'write' || event.step.do !== 'create') return [];
+    const { of, values = {} } = event.step;
+    return built.filter(({ name }) => name === of).map(({ keyFields }) => ({ of, values, keyFields }));
+  });
+  const beside = Array.from({ length: creations.length > 0 ? BESIDE_DEPLOYMENT : 0 }, () => {
+    const { of, values, keyFields } = chance.pick(creations);
+    const key = baseValues.pick(values, keyFields);
+    const others = creations.filter((one) => one.of === of);
+    const put = { of, do: 'put', key, values: { ...chance.pick(others).values, ...key } } as const;
+    const step = chance.isTrue(0.5) ? put : ({ of, do: 'create', values } as const);
+    const event = { do: 'write', client: chance.below(CLIENTS), step } as const;
+    return { at: at + chance.next() * plan.processes * apartMs, event };
+  });
+  const more = [{ at, event: { do: 'deploy', apartMs } as const }, ...beside];
+  const deployed = [...events, ...more.map((one, index) => ({ nth: events.length + 1 + index, ...one }))];
   return {
     ...plan,
     former: formerModel,
