@@ -93,8 +93,9 @@ async function find(mutant: Mutant, { seed, minutes }: { seed: number; minutes?:
   const taken = [...said.matchAll(/ in ([\d.]+) s, hash/g)].reduce((sum, [, seconds]) => sum + Number(seconds), 0);
   const what = /^- (.*)$/m.exec(said)?.[1] ?? failed.split('\n')[0] ?? '';
   const isFound = last !== undefined && last[3] !== '0';
-  // A promise that is rejected and that nobody handles ends a process, also a real one.
-  const isEnded = !isFound && !/^\d+ seeds, /m.test(said);
+  // A promise that is rejected and that nobody handles ends a process, also a real one. So does code that cannot be loaded: that is no proof
+  // of a known seed.
+  const isEnded = !isFound && minutes !== undefined && !/^\d+ seeds, /m.test(said);
   return {
     mutant,
     seed: isFound ? Number(last[1]) : isEnded ? Number(last?.[1] ?? seed - 1) + 1 : undefined,

@@ -239,6 +239,42 @@ const OPERATED: readonly Mutant[] = [
   },
 ];
 
+/** Rules of archives and moves of entities, and of moves between accounts (docs/internals/moves.md). */
+const MOVES: readonly Mutant[] = [
+  {
+    without: 'The copy of a move stays closed',
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [['if (!isRekey(work)) await openDestination(work);', 'if (!isRekey(work)) void work;']],
+  },
+  {
+    without: 'The tombstone of an archive or a move stays',
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [['      await deleteSame(', '      if (!work) await deleteSame(']],
+  },
+  {
+    without: 'A writer opens a partition that it has not registered',
+    file: 'lib/storage/fence.ts',
+    edits: [
+      ["  await ofAccount(account, storageCall(system.upsertEntity(registered, 'Replace'), system.tableName));\n", ''],
+    ],
+  },
+  {
+    without: 'A writer writes to a slot that is being handed over',
+    file: 'lib/storage/slot-map.ts',
+    edits: [["!isWritable || phase !== 'draining';", "!isWritable || phase !== 'none';"]],
+  },
+  {
+    without: 'A mover does not compare a partition after its seal',
+    file: 'lib/operations/slot-mover.ts',
+    edits: [
+      [
+        'const { blocked } = await copyTable(mover, leg, opened);',
+        'const { blocked } = isLast ? { blocked: [] } : await copyTable(mover, leg, opened);',
+      ],
+    ],
+  },
+];
+
 export const MUTANTS: readonly Mutant[] = [
   {
     without: 'A write requires no fence while its partition is moved',
@@ -301,6 +337,7 @@ export const MUTANTS: readonly Mutant[] = [
     ],
   },
   ...OPERATED,
+  ...MOVES,
   ...RULED.map((mutant) => ({ ...mutant, needsRules: true })),
   ...BACKUP.map((mutant) => ({ ...mutant, needsBackup: true })),
   ...OPERATIONS.filter(({ file }) => file === 'lib/operations/bulk-load.ts').map((cut) => ({
