@@ -239,7 +239,7 @@ const OPERATED: readonly Mutant[] = [
   },
 ];
 
-/** Rules of archives and moves of entities, and of moves between accounts (docs/internals/moves.md). */
+/** Rules of archives and moves of entities, of moves between accounts (docs/internals/moves.md), and of failed messages. */
 const MOVES: readonly Mutant[] = [
   {
     without: 'The copy of a move stays closed',
@@ -272,6 +272,11 @@ const MOVES: readonly Mutant[] = [
         'const { blocked } = isLast ? { blocked: [] } : await copyTable(mover, leg, opened);',
       ],
     ],
+  },
+  {
+    without: 'A failure of storage counts as an attempt',
+    file: 'lib/engine/consume/consume.ts',
+    edits: [["  ['storage-unavailable', 30],\n", '']],
   },
 ];
 
