@@ -239,7 +239,7 @@ const OPERATED: readonly Mutant[] = [
   },
 ];
 
-/** Rules of archives and moves of entities, of moves between accounts (docs/internals/moves.md), and of failed messages. */
+/** Rules of archives and moves of entities, of moves between accounts (docs/internals/moves.md), of failed messages and of lost replies. */
 const MOVES: readonly Mutant[] = [
   {
     without: 'The copy of a move stays closed',
@@ -277,6 +277,11 @@ const MOVES: readonly Mutant[] = [
     without: 'A failure of storage counts as an attempt',
     file: 'lib/engine/consume/consume.ts',
     edits: [["  ['storage-unavailable', 30],\n", '']],
+  },
+  {
+    without: 'A writer takes the row of another one for its own',
+    file: 'lib/engine/write/eventual-transaction.ts',
+    edits: [['    if (before.system.WriteId !== writeId) return false;\n', '']],
   },
 ];
 
