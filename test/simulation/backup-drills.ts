@@ -53,6 +53,11 @@ type Stop = Pick<Trap, 'request' | 'end' | 'forMs'>;
 const FIRST_SCENE = -1_000;
 const BEFORE_MS = 3_000;
 const DRILLS = 16;
+const FURTHER_DRILLS = 3;
+/** After the partitions of the drills and of a move. */
+const FURTHER_FROM = 50;
+/** So many entities are written in one transaction. */
+const TOGETHER = 6;
 /** A move to another key begins after about 65 seconds. */
 const REKEY_MS = 80_000;
 /** Storage responds so long after it has executed a request. */
@@ -64,13 +69,22 @@ const MOST_DEATHS = 4;
 /** Returns the drills of a world that lasts so long. */
 export function backupDrillsOf({ seed, from, until }: { seed: number; from: number; until: number }): Timed[] {
   let deaths = 0;
-  return Array.from({ length: DRILLS }).flatMap((_, nth) => {
+  const drills = Array.from({ length: DRILLS }).flatMap((_, nth) => {
     const chance = createChance(seed, 'backup drill', nth);
     const at = from + 2 * BEFORE_MS + chance.next() * Math.max(0, until - from);
     const isDeath = deaths < MOST_DEATHS && chance.isTrue(0.5);
     if (isDeath) deaths += 1;
     return chance.pick(isDeath ? DEATHS : RACES)({ at, nth, chance });
   });
+  const further = createChance(seed, 'further backup drills')
+    .shuffle(FURTHER)
+    .slice(0, FURTHER_DRILLS)
+    .flatMap((drill, index) => {
+      const nth = FURTHER_FROM + index;
+      const chance = createChance(seed, 'backup drill', nth);
+      return drill({ at: from + 2 * BEFORE_MS + chance.next() * Math.max(0, until - from), nth, chance });
+    });
+  return [...drills, ...further];
 }
 
 interface Drill {
@@ -142,6 +156,68 @@ const DEATHS: readonly ((drill: Drill) => Timed[])[] = [
     ];
   },
 ];
+
+const padWith = (nth: number, id: number, text: string) => ({ pad: String(nth), id: String(id), text });
+const dies = { request: 'write entity', end: 'dies after', forMs: 0 } as const;
+const loses = { request: 'write entity', end: 'replyLost', forMs: 0 } as const;
+
+const FURTHER: readonly ((drill: Drill) => Timed[])[] = [
+  /** A writer dies before it has appended what it wrote in one transaction. The function that has its intents appends it. */
+  ({ at, nth, chance }) => {
+    const actions = Array.from({ length: TOGETHER }, (_, index) => ({
+      create: { box: String(nth), id: String(index), owner: `a${nth}`, weight: index },
+    }));
+    return [write(at, chance.below(CLIENTS), { of: 'parcels', do: 'atomic', actions }, trapsOf(nth, [dies]))];
+  },
+  /** A writer dies, and its client repeats the request: of a create, of a transaction, or of a change that has no id. */
+  ({ at, nth, chance }) => {
+    const create = { of: 'pads', do: 'create', values: padWith(nth, 1, 'first') } as const;
+    return [write(at, chance.below(CLIENTS), create, trapsOf(nth, [dies]))];
+  },
+  ({ at, nth, chance }) => {
+    const actions = [1, 2].map((id) => ({ create: padWith(nth, id, 'first') }));
+    return [write(at, chance.below(CLIENTS), { of: 'pads', do: 'atomic', actions }, trapsOf(nth, [dies]))];
+  },
+  ({ at, nth, chance }) => {
+    const client = chance.below(CLIENTS);
+    const key = { box: String(nth), id: '1' };
+    const values = (weight: number) => ({ ...key, owner: `a${nth}`, weight });
+    const put = { of: 'parcels', do: 'put', key, values: values(2) } as const;
+    return [
+      write(at - BEFORE_MS, client, { of: 'parcels', do: 'create', values: values(1) }),
+      write(at, client, put, trapsOf(nth, [dies])),
+      after(write(at, client, put), nth, chance.between(500, BEFORE_MS)),
+    ];
+  },
+  /** A writer gets no reply, and finds what it wrote: of a request that is sent once, and of one that is sent again, and refused. */
+  ({ at, nth, chance }) => {
+    const create = { of: 'pads', do: 'create', values: padWith(nth, 1, 'first') } as const;
+    return [write(at, chance.below(CLIENTS), create, trapsOf(nth, [loses]))];
+  },
+  ({ at, nth, chance }) => {
+    const client = chance.below(CLIENTS);
+    const values = padWith(nth, 1, 'first');
+    const update = { of: 'pads', do: 'update', key: { pad: values.pad, id: values.id } } as const;
+    return [
+      write(at - BEFORE_MS, client, { of: 'pads', do: 'create', values }),
+      write(at, client, { ...update, values: { text: 'second' } }, trapsOf(nth, [loses])),
+    ];
+  },
+  /** A snapshot has a row of which the journal has a merge before. */
+  ({ at, nth, chance }) => {
+    const client = chance.below(CLIENTS);
+    const { pad, id, text } = padWith(nth, 1, 'first');
+    const change = (what: 'merge' | 'put', to: string) =>
+      ({ of: 'pads', do: what, key: { pad, id }, values: { text: to } }) as const;
+    return [
+      write(at - BEFORE_MS, client, { of: 'pads', do: 'create', values: { pad, id, text } }),
+      write(at, client, change('merge', 'second')),
+      write(at + BEFORE_MS, client, change('put', 'third')),
+      { at: at + 2 * BEFORE_MS, event: { do: 'snapshot', diesAt: [], forMs: LONG_MS } },
+    ];
+  },
+];
+const LONG_MS = 3_600_000;
 
 /** Partitions of a move. */
 const MOVED = 6;

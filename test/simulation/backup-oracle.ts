@@ -1,4 +1,5 @@
 import type { PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
+import { baseValues } from '../kit/base.ts';
 import { operationsBackup } from '../kit/operations.ts';
 import { type Storage, storageJournal } from '../kit/storage.ts';
 import type { Chance } from './world/chance.ts';
@@ -26,8 +27,11 @@ export interface Executed {
   isLearnt: boolean;
   /** Set if somebody relies on it: a caller who got a response, or the end of a message. */
   reliedOnBy?: string;
+  /** Set if somebody relies on the entities that it wrote, and that were found. */
+  foundBy?: string;
   /** The intents that the operation had sent before. */
   readonly intents: readonly string[];
+  readonly changed: readonly RowHistory[];
 }
 
 interface Version {
@@ -83,6 +87,9 @@ export function createBackupOracle(
   const rows = new Map<string, RowHistory>();
   const all: Executed[] = [];
   const intentsOf = new WeakMap<Chance, string[]>();
+  /** The attempts of the request of each operation, and of each request. */
+  const attemptsOf = new WeakMap<Chance, Set<Chance>>();
+  const attempts = new Map<string, Set<Chance>>();
 
   const rowOf = (table: string, partition: string, row: string) => {
     const id = JSON.stringify([table, partition, row]);
@@ -109,6 +116,7 @@ export function createBackupOracle(
           time: now,
           isLearnt: false,
           intents: [],
+          changed: [],
         };
         for (const { table, versions } of rows.values())
           if (table === dropped) {
@@ -126,7 +134,8 @@ export function createBackupOracle(
         changes.reduce((last, change) => (change.time && change.time > last ? change.time : last), '') || now;
       const what = `${first.table} ${JSON.stringify(first.partition)}: ${changes.map(({ kind, row }) => `${kind} ${JSON.stringify(row)}`).join(', ')}`;
       const intents = intentsOf.get(operation) ?? [];
-      const executed: Executed = { process, operation, what, time, isLearnt: false, intents: [...intents] };
+      const changed = changes.map(({ table, partition, row }) => rowOf(table, partition, row));
+      const executed = { process, operation, what, time, isLearnt: false, intents: [...intents], changed };
       all.push(executed);
       for (const { table, partition, row, kind, properties, time: own } of changes)
         rowOf(table, partition, row).versions.push({ executed, kind, properties, time: own ?? time });
@@ -140,13 +149,33 @@ export function createBackupOracle(
       intentsOf.set(operation, [...sent, text.startsWith('{') ? text : Buffer.from(text, 'base64').toString()]);
     },
 
+    /** Notes an attempt of a request that its caller may repeat. */
+    begin(operation: Chance, request: string): void {
+      const some = attempts.get(request) ?? new Set();
+      attempts.set(request, some.add(operation));
+      attemptsOf.set(operation, some);
+    },
+
     /** Notes that somebody relies on what an operation has done so far. */
     rely(operation: Chance, by: string): void {
       for (const executed of all) if (executed.operation === operation && executed.isLearnt) executed.reliedOnBy ??= by;
     },
 
-    /** When something changed. */
-    times: () => all.map(({ time }) => time),
+    /** Notes that a request succeeded: also what it found of an earlier attempt, or without a reply. */
+    relyOnFound(operation: Chance, by: string): void {
+      const isStored = (executed: Executed) =>
+        executed.changed.every(
+          ({ versions }) =>
+            versions.at(-1)?.executed === executed &&
+            // What writes the row finds nothing.
+            versions.every(({ executed: other }) => other === executed || other.operation !== operation),
+        );
+      for (const executed of all)
+        if (attemptsOf.get(operation)?.has(executed.operation) && isStored(executed)) executed.foundBy ??= by;
+    },
+
+    /** When rows changed: those of a transaction have times of their own. */
+    times: () => [...rows.values()].flatMap(({ versions }) => versions.map(({ time }) => time)),
 
     /** Compares the backup with the histories at each of the moments. */
     async compare(
@@ -174,6 +203,9 @@ export function createBackupOracle(
         version.executed.intents.some((text) => text.includes(`"row":${JSON.stringify(row)}`));
       /** From when each version counts: undefined without a line. */
       const since = new Map<Version, string | undefined>();
+      /** The greatest time of the rows of a transaction that have a line, and that its intents name: who finds these adds them in one line. */
+      const together = new Map<Executed, string>();
+      const foundTogether = new Map<Version, string>();
       for (const [id, { versions, table, row }] of rows) {
         const last = versions.at(-1);
         for (const [index, version] of versions.entries()) {
@@ -186,11 +218,17 @@ export function createBackupOracle(
           since.set(version, counts);
           // A queue function that found the row absent knows only that it was so when it asked.
           const isSeen = (noted.get(id) ?? []).some(({ time, lineTime }) => time === counts && lineTime === counts);
-          if (counts === undefined) missing.add(version.executed);
-          else if (version.kind !== 'drop' && !isSeen && early(version.executed.time, COUNTED_EARLY_MS) > counts)
+          const { executed } = version;
+          const { foundBy, what, time, process } = executed;
+          if (counts !== undefined && named(version, row) && version.time > (together.get(executed) ?? ''))
+            together.set(executed, version.time);
+          if (counts === undefined && foundBy !== undefined && isEntity(version))
             problems.push(
-              `The backup counts ${version.executed.what} from ${counts} on, and it was at ${version.executed.time}.`,
+              `The journal has no line of ${id} in ${what}, at ${time} by ${process.name}, which ${foundBy} found.`,
             );
+          if (counts === undefined) missing.add(executed);
+          else if (version.kind !== 'drop' && !isSeen && early(time, COUNTED_EARLY_MS) > counts)
+            problems.push(`The backup counts ${what} from ${counts} on, and it was at ${time}.`);
         }
         // All messages have ended.
         if (last && since.get(last) === undefined && named(last, row))
@@ -198,6 +236,9 @@ export function createBackupOracle(
             `The journal has no line of ${id}, by ${last.executed.what} at ${last.executed.time}, whose intent has ended.`,
           );
       }
+      for (const { versions, row } of rows.values())
+        for (const version of versions)
+          if (named(version, row)) foundTogether.set(version, together.get(version.executed) ?? '');
       for (const { process, isLearnt, reliedOnBy, what, time } of missing) {
         if (reliedOnBy !== undefined)
           problems.push(
@@ -207,7 +248,9 @@ export function createBackupOracle(
           problems.push(`The journal has no line of ${what}, at ${time} by ${process.name}, which lives.`);
       }
       const statesAt: Cuts['statesAt'] = (at, manifest) =>
-        new Map([...rows].map(([id, { versions }]) => [id, allowedAt(versions, { at, manifest, since })]));
+        new Map(
+          [...rows].map(([id, { versions }]) => [id, allowedAt(versions, { at, manifest, since, foundTogether })]),
+        );
       for (const at of moments) {
         const { manifest, rows: found } = await operationsBackup.readState(source, at);
         const states = new Map<string, string>();
@@ -239,6 +282,10 @@ const LAST = '~';
 
 const early = (time: string, byMs: number) => storageJournal.toTime(Date.parse(time) - byMs) ?? '';
 
+/** Further rows, and those that follow from entities, are found by others. */
+const isEntity = ({ kind, properties }: Version) =>
+  kind === 'put' && properties.Incarnation !== undefined && properties.SourceRow === undefined;
+
 /** The moment from which the journal has a version. */
 function countsFrom(
   { kind, time, executed }: Version,
@@ -266,10 +313,12 @@ function allowedAt(
     at,
     manifest,
     since,
+    foundTogether,
   }: {
     readonly at: string;
     readonly manifest: { readonly begunAt: string };
     readonly since: ReadonlyMap<Version, string | undefined>;
+    readonly foundTogether: ReadonlyMap<Version, string>;
   },
 ): ReadonlySet<string> {
   const begun = storageJournal.toTime(Date.parse(manifest.begunAt) + BEGUN_BEFORE_MS) ?? '';
@@ -281,8 +330,9 @@ function allowedAt(
     const isDelete = deletes(version);
     // A snapshot that finds no row cannot tell what was deleted: it may be what the journal has.
     const isSeen = isDelete ? time <= manifest.begunAt : time <= begun && !deletes(versions[index + 1]);
-    // Rows have exact times.
-    const mayCount = time <= at || (isDelete && counts !== undefined && counts <= at);
+    // Rows have exact times. Who has found a row, and not others of its transaction, adds it with its own.
+    const isFound = isDelete || (foundTogether.get(version) ?? '') <= at;
+    const mayCount = time <= at || (counts !== undefined && counts <= at && isFound);
     if (!mayCount) continue;
     const mustCount = (time <= at && counts !== undefined && counts <= at) || isSeen;
     const next = new Map<string, Properties | undefined>();

@@ -42,6 +42,27 @@ const BACKUP: readonly Mutant[] = [
     ],
   },
   {
+    without: 'A cut has each row of a transaction by its own time',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [
+      // A line counts from its first row on, without those that are later.
+      [
+        'const isNew = ({ id, time }: JournalLine) => time >= from && time <= to && !seen.has(id) && seen.add(id);',
+        "const isNew = (line: any) => line.time >= from && ('rows' in line ? beginOf(line) : line.time) <= to && !seen.has(line.id) && seen.add(line.id);",
+      ],
+      [
+        'if (!isWantedRow(wanted, place)) continue;',
+        "const time = 'deleted' in version ? line.time : version.time; if (time > span.to || !isWantedRow(wanted, place)) continue;",
+      ],
+      ['{ ...version, line: ofLine }', '{ ...version, line: { ...ofLine, time } }'],
+    ],
+  },
+  {
+    without: 'A merge is applied to a newer row',
+    file: 'lib/operations/backup/read-backup.ts',
+    edits: [['if (stored && time <= stored.time)', "if (stored && time <= stored.time && !('merge' in version))"]],
+  },
+  {
     without: 'A cut takes a snapshot that had begun, and not ended',
     file: 'lib/operations/backup/read-backup.ts',
     edits: [['if (manifest.finishedAt <= at)', 'if (manifest.begunAt <= at)']],
@@ -56,6 +77,43 @@ const BACKUP: readonly Mutant[] = [
     without: 'Nobody adds the lines of a writer that has died',
     file: 'lib/storage/row-journal.ts',
     edits: [['  if (rows.length > 0)\n', '  if (rows.length < 0)\n']],
+  },
+  {
+    without: 'A queue function adds each row of a write in a line of its own',
+    file: 'lib/engine/journal-named.ts',
+    edits: [['JSON.stringify([table, partition, WriteId])', 'JSON.stringify([table, partition, WriteId, row])']],
+  },
+  {
+    without: 'A repeated create adds no line of the entity that it finds',
+    file: 'lib/engine/write/entity-store.ts',
+    edits: [['    await journalNamed(engine, [write.address]);\n', '']],
+  },
+  {
+    without: 'A repeated transaction adds no lines of the entities that it finds',
+    file: 'lib/engine/write/entity-store.ts',
+    edits: [['    states.map(({ address }) => address),\n', '    [],\n']],
+  },
+  {
+    without: 'A change that finds nothing to do adds no line of the entity that it finds',
+    file: 'lib/engine/write/entity-batch.ts',
+    edits: [['  await journalNamed(engine, found);\n', '']],
+  },
+  {
+    without: 'A writer that gets no reply adds no line of what it finds',
+    file: 'lib/engine/write/eventual-transaction.ts',
+    edits: [
+      ['  await journalRows(engine.storage.journal, { table, partition, actions }, { etags: etagsOf(fresh) });\n', ''],
+    ],
+  },
+  {
+    without: 'A transaction that is refused when it is sent again adds no lines of what it finds',
+    file: 'lib/storage/rows.ts',
+    edits: [
+      [
+        '    if (error instanceof StorageConflict && error.isRepeated) await journalStored(storage, transaction);\n',
+        '',
+      ],
+    ],
   },
   {
     without: 'A queue function adds values without their types',

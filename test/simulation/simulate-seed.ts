@@ -27,7 +27,7 @@ import type { Plan } from './plan.ts';
 import { createRulesOracle } from './rules-oracle.ts';
 import { BUILT, STEWARD } from './small-model.ts';
 import { type AppProcess, startProcess } from './world/app-process.ts';
-import { createChance } from './world/chance.ts';
+import { type Chance, createChance } from './world/chance.ts';
 import { withDamagedBlock } from './world/damaged-block.ts';
 import { createKeyFile } from './world/key-file.ts';
 import { BACKUP_ACCOUNT, createNetwork, MOST_HELD_MS, MOST_LATE_MS, NO_FAULTS, OPENED_AGAIN } from './world/network.ts';
@@ -239,11 +239,18 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
       const { authorization: _, ...shown } = headers;
       log(`${elapsed().toFixed(3)} c${index} @${id} ${method} ${path} ${JSON.stringify(shown)} ${String(sent ?? '')}`);
       await wait(1);
-      const { response, storageRequests, operation } = await target.request(method, path, { headers, body: sent });
+      const request = JSON.stringify([index, headers['idempotency-key'] ?? [method, path, String(sent)]]);
+      const onBegun = (by: Chance) => backedUp?.begin(by, request);
+      const { response, storageRequests, operation } = await target.request(method, path, {
+        ...{ headers, body: sent, onBegun },
+      });
       const { status = 200, headers: replied, body: content } = response;
       // Whatever storage and the network do, it is no mistake of the app.
       if (status === 500) violations.push(`request ${id}, ${method} ${path}, is answered by ${status}`);
-      if (status < 300) backedUp?.rely(operation, `the response to request ${id}, ${method} ${path}`);
+      if (status < 300) {
+        backedUp?.rely(operation, `the response to request ${id}, ${method} ${path}`);
+        if (method !== 'GET') backedUp?.relyOnFound(operation, `request ${id}, ${method} ${path},`);
+      }
       const received = new Headers(replied as Record<string, string>);
       const said = /desc="(\d+) transaction/.exec(received.get('server-timing') ?? '')?.[1];
       // What rules hide is not in the cost either.

@@ -65,6 +65,8 @@ interface Response {
 interface RequestParts {
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array | undefined;
+  /** Called when the process has the request: it may never respond. */
+  readonly onBegun?: (operation: Chance) => void;
 }
 
 /** Starts a process of the app, and its queue triggers. */
@@ -119,7 +121,7 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
   return {
     process,
     timers: registered.timers,
-    async request(method, path, { headers, body }) {
+    async request(method, path, { headers, body, onBegun }) {
       const [place = '', query] = path.split('?');
       const decoded = decodePath(place.replace(/^\/api\//, ''));
       const url = `http://localhost${encodePath(decodePath(place))}${query === undefined ? '' : `?${query}`}`;
@@ -129,6 +131,7 @@ export async function startProcess(process: VirtualProcess, options: ProcessOpti
       const length = hasLength ? { 'content-length': String(Buffer.byteLength(body ?? '')) } : {};
       const init = { method, url, params: { path: decoded }, headers: { ...headers, ...length }, ...sent };
       const invoked = invoke(registered.http, new HttpRequest(init as HttpRequestInit));
+      onBegun?.(invoked.chance);
       const response = (await untilDeath(invoked.result)) as HttpResponseInit;
       return { response, storageRequests: network.requestsOf(invoked.chance), operation: invoked.chance };
     },
