@@ -57,7 +57,7 @@ const FURTHER_DRILLS = 3;
 /** After the partitions of the drills and of a move. */
 const FURTHER_FROM = 50;
 /** So many entities are written in one transaction. */
-const TOGETHER = 6;
+const TOGETHER = 24;
 /** A move to another key begins after about 65 seconds. */
 const REKEY_MS = 80_000;
 /** Storage responds so long after it has executed a request. */

@@ -1,5 +1,4 @@
 import type { PipelineRequest, PipelineResponse } from '@azure/core-rest-pipeline';
-import { baseValues } from '../kit/base.ts';
 import { operationsBackup } from '../kit/operations.ts';
 import { type Storage, storageJournal } from '../kit/storage.ts';
 import type { Chance } from './world/chance.ts';
