@@ -180,13 +180,13 @@ const FURTHER: readonly ((drill: Drill) => Timed[])[] = [
   },
   ({ at, nth, chance }) => {
     const client = chance.below(CLIENTS);
-    const key = { box: String(nth), id: '1' };
-    const values = (weight: number) => ({ ...key, owner: `a${nth}`, weight });
-    const put = { of: 'parcels', do: 'put', key, values: values(2) } as const;
+    const values = padWith(nth, 1, 'first');
+    const key = { pad: values.pad, id: values.id };
+    const update = { of: 'pads', do: 'update', key, values: { text: 'second' } } as const;
     return [
-      write(at - BEFORE_MS, client, { of: 'parcels', do: 'create', values: values(1) }),
-      write(at, client, put, trapsOf(nth, [dies])),
-      after(write(at, client, put), nth, chance.between(500, BEFORE_MS)),
+      write(at - BEFORE_MS, client, { of: 'pads', do: 'create', values }),
+      write(at, client, update, trapsOf(nth, [dies])),
+      after(write(at, client, update), nth, chance.between(500, BEFORE_MS)),
     ];
   },
   /** A writer gets no reply, and finds what it wrote: of a request that is sent once, and of one that is sent again, and refused. */
