@@ -69,6 +69,7 @@ export interface Cuts {
   ) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
+const ENTITIES: Readonly<Record<string, string>> = { quot: '"', apos: "'", lt: '<', gt: '>', amp: '&' };
 /** A delete counts from the second of its response on. */
 const COUNTED_EARLY_MS = 1_000;
 /** A drop counts from its first request on. */
@@ -143,7 +144,8 @@ export function createBackupOracle(
 
     /** Notes a message that an operation sends: an intent names rows that it will write. */
     noteMessage(operation: Chance, body: string): void {
-      const [, text = ''] = /<MessageText>([^<]*)</.exec(body) ?? [];
+      const [, escaped = ''] = /<MessageText>([^<]*)</.exec(body) ?? [];
+      const text = escaped.replace(/&(quot|apos|lt|gt|amp);/g, (_, name: string) => ENTITIES[name] ?? '');
       const sent = intentsOf.get(operation) ?? [];
       intentsOf.set(operation, [...sent, text.startsWith('{') ? text : Buffer.from(text, 'base64').toString()]);
     },
