@@ -302,7 +302,8 @@ function countsFrom(
   const lines = near.noted.filter((line) =>
     kind === 'delete'
       ? line.isDelete && line.time > near.before && line.time <= near.after
-      : line.time === time && !line.isDelete,
+      : // A move gives a row another time, with which it may be found.
+        !line.isDelete && (line.time === time || (line.time > time && line.time < near.after)),
   );
   return lines.map(({ lineTime }) => lineTime).sort()[0];
 }
