@@ -207,6 +207,8 @@ export function createBackupOracle(
       /** The greatest time of the rows of a transaction that have a line, and that its intents name: who finds these adds them in one line. */
       const together = new Map<Executed, string>();
       const foundTogether = new Map<Version, string>();
+      /** From when a row counts as absent for whoever found it so, which may be in the second before its delete. */
+      const gone = new Map<Version, string>();
       for (const [id, { versions, table, row }] of rows) {
         const last = versions.at(-1);
         for (const [index, version] of versions.entries()) {
@@ -217,6 +219,12 @@ export function createBackupOracle(
             drops: drops.get(table) ?? [],
           });
           since.set(version, counts);
+          const found = (noted.get(id) ?? []).filter(
+            ({ isDelete, lineTime }) =>
+              isDelete && early(version.time, COUNTED_EARLY_MS) <= lineTime && lineTime <= version.time,
+          );
+          if (version.kind === 'delete' && found.length > 0)
+            gone.set(version, found.map(({ lineTime }) => lineTime).sort()[0] ?? LAST);
           // A queue function that found the row absent knows only that it was so when it asked.
           const isSeen = (noted.get(id) ?? []).some(({ time, lineTime }) => time === counts && lineTime === counts);
           const { executed } = version;
@@ -250,7 +258,10 @@ export function createBackupOracle(
       }
       const statesAt: Cuts['statesAt'] = (at, manifest) =>
         new Map(
-          [...rows].map(([id, { versions }]) => [id, allowedAt(versions, { at, manifest, since, foundTogether })]),
+          [...rows].map(([id, { versions }]) => [
+            id,
+            allowedAt(versions, { at, manifest, since, foundTogether, gone }),
+          ]),
         );
       for (const at of moments) {
         const { manifest, rows: found } = await operationsBackup.readState(source, at);
@@ -316,11 +327,13 @@ function allowedAt(
     manifest,
     since,
     foundTogether,
+    gone,
   }: {
     readonly at: string;
     readonly manifest: { readonly begunAt: string };
     readonly since: ReadonlyMap<Version, string | undefined>;
     readonly foundTogether: ReadonlyMap<Version, string>;
+    readonly gone: ReadonlyMap<Version, string>;
   },
 ): ReadonlySet<string> {
   const begun = storageJournal.toTime(Date.parse(manifest.begunAt) + BEGUN_BEFORE_MS) ?? '';
@@ -344,7 +357,8 @@ function allowedAt(
     }
     states = mustCount ? next : new Map([...states, ...next]);
   }
-  return new Set(states.keys());
+  const isGone = versions.some((version) => (gone.get(version) ?? LAST) <= at && version.executed.time > at);
+  return new Set([...states.keys(), ...(isGone ? [ABSENT] : [])]);
 }
 
 function apply(state: Properties | undefined, { kind, properties }: Version): Properties | undefined {
