@@ -33,6 +33,9 @@ interface ClientEvents {
 export const isLimited = ({ user }: Plan, client: number) => user !== undefined && client === CLIENTS - 1;
 export const nameOf = (plan: Plan, client: number) => (isLimited(plan, client) && plan.user) || `client${client}`;
 
+/** The entity in the last release, whose entities the history compares. */
+export const entityOf = ({ model }: Plan, of: string) => model.list.find(({ name }) => name === of);
+
 export function createClientEvents(options: ClientEvents) {
   const { plan, history, audit, rules, log, notice, count, violate, stop } = options;
   function reached(entity: Entity, values: Values, call: { readonly nth: number; readonly ended: number }): void {
@@ -40,15 +43,12 @@ export function createClientEvents(options: ClientEvents) {
     if (problem) violate(problem);
   }
 
-  /** Entities are those of the last release, because the history compares them. */
-  const find = (of: string) => plan.model.list.find(({ name }) => name === of);
-
   return async (event: ClientEvent, nth: number): Promise<void> => {
     const callers = options.callers();
     switch (event.do) {
       case 'write': {
         const { step, client } = event;
-        const entity = find(step.of);
+        const entity = entityOf(plan, step.of);
         if (!entity) return;
         await stop(entity, event);
         const begun = elapsed();
@@ -81,7 +81,7 @@ export function createClientEvents(options: ClientEvents) {
         return;
       }
       case 'read': {
-        const entity = find(event.of);
+        const entity = entityOf(plan, event.of);
         if (!entity) return;
         await stop(entity, event);
         const begun = elapsed();
@@ -99,7 +99,7 @@ export function createClientEvents(options: ClientEvents) {
         return;
       }
       case 'grant': {
-        const entity = find(event.of);
+        const entity = entityOf(plan, event.of);
         if (!entity) return;
         await stop(entity, event);
         const outcome = await callers[event.client]?.grant(entity);
@@ -110,7 +110,7 @@ export function createClientEvents(options: ClientEvents) {
         return;
       }
       case 'list': {
-        const entity = find(event.of);
+        const entity = entityOf(plan, event.of);
         if (!entity) return;
         await stop(entity, event);
         const begun = elapsed();
@@ -137,7 +137,7 @@ export function createClientEvents(options: ClientEvents) {
           violate(`event ${nth}: ${plan.user} creates ${names.join(' and ')}`);
         const call = { nth, begun, ended: elapsed(), outcome };
         for (const [of = '', { create: values } = {}] of event.actions.flatMap((action) => Object.entries(action))) {
-          const entity = find(of);
+          const entity = entityOf(plan, of);
           if (!entity || !values) continue;
           const step = { of, do: 'create', values } as const;
           audit.noteWrite(nameOf(plan, event.client), entity, step, outcome);
@@ -146,7 +146,7 @@ export function createClientEvents(options: ClientEvents) {
         return;
       }
       case 'continue': {
-        const entity = find(event.of);
+        const entity = entityOf(plan, event.of);
         if (!entity) return;
         const partition = baseValues.pick(event.key, entity.partition.fields);
         const [first, second] = event.clients.map((client) => callers[client]);

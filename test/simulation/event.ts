@@ -78,7 +78,13 @@ export type Event =
   | { readonly do: 'carry'; readonly diesAt: readonly number[] }
   | { readonly do: 'verify'; readonly of: string; readonly after?: AfterTrap; readonly traps?: readonly Trap[] }
   /** An operator has an index built, or copies, or the data keys of all entities wrapped with the current key. */
-  | { readonly do: 'upkeep'; readonly work: 'reindex' | 'rewrap'; readonly path: string }
+  | {
+      readonly do: 'upkeep';
+      readonly work: 'reindex' | 'rewrap';
+      readonly of: string;
+      readonly index?: string;
+      readonly traps?: readonly Trap[];
+    }
   /** The key-encryption key is rotated. */
   | { readonly do: 'rotate' }
   /** The processes that had the next message of an index have died each time: it is recorded as one that cannot succeed. */

@@ -43,7 +43,7 @@ export function formatEvent({ nth, at, event }: Planned): string {
     case 'verify':
       return `${time} an operator repairs ${event.of}${formatStops(event)}`;
     case 'upkeep':
-      return `${time} an operator sends ${event.work}/${event.path}`;
+      return `${time} an operator asks for ${event.work} of ${event.of} ${event.index ?? ''}${formatStops(event)}`;
     case 'rotate':
       return `${time} the key-encryption key is rotated`;
     case 'spoil':

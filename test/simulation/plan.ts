@@ -14,7 +14,7 @@ import { LONGEST_PAUSE_MS, scenesOf } from './scenes.ts';
 import { BUILT, formerModel, smallModel } from './small-model.ts';
 import { respell } from './spelling.ts';
 import { type Chance, createChance } from './world/chance.ts';
-import { type NetworkFaults, NO_FAULTS } from './world/network.ts';
+import { MOST_HELD_MS, type NetworkFaults, NO_FAULTS } from './world/network.ts';
 
 export interface Planned {
   /** Names the event in `--without`. */
@@ -86,6 +86,10 @@ const MOVE_WRITES = 12;
 const MOVED = 3;
 /** Nobody waits for the traps beside moves. */
 const BESIDE = -1;
+const BESIDE_ROTATION = -10;
+const ROTATED_BEFORE_MS = 2_000;
+const SPOILT_BEFORE_MS = 60_000;
+const REPLAYED_WITHIN_MS = 100;
 const SCENES = 10;
 /** A world that is a stage has scenes and little else, one after another. */
 const STAGED = 0.3;
@@ -546,43 +550,73 @@ function eventsOf(
   for (const { at } of events.filter(({ event }) => event.do === 'operate' && event.work === 'move'))
     events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
-  return inOrder([...events, ...upkeepOf(model, { seed, accounts, bursts })]);
+  return inOrder([...events, ...upkeepOf(model, { seed, accounts, processes, bursts, steps })]);
 }
 
 /** What operators do beside the writes, in about half of the worlds each. */
 function upkeepOf(
   { list }: Model,
-  { seed, accounts, bursts }: { readonly seed: number; readonly accounts: number; readonly bursts: readonly number[] },
+  {
+    seed,
+    accounts,
+    processes,
+    bursts,
+    steps,
+  }: {
+    readonly seed: number;
+    readonly accounts: number;
+    readonly processes: number;
+    readonly bursts: readonly number[];
+    readonly steps: readonly Step[];
+  },
 ): { at: number; event: Event }[] {
-  const indexes = list.flatMap(({ name, indexes }) => Object.keys(indexes).map((index) => `${name}/${index}`));
-  const encrypted = list.filter((entity) => entity.encrypted.length > 0);
-  const works: ((chance: Chance) => readonly Event[])[] = [
-    (chance) => (indexes.length > 0 ? [{ do: 'upkeep', work: 'reindex', path: chance.pick(indexes) }] : []),
-    (chance) =>
-      encrypted.length > 0
-        ? [{ do: 'rotate' }, { do: 'upkeep', work: 'rewrap', path: chance.pick(encrypted).name }]
-        : [],
-    () => [{ do: 'spoil' }, { do: 'spoil' }, { do: 'replay' }],
-    (chance) =>
-      accounts > 1
-        ? [
-            {
-              do: 'operate',
-              work: 'balance',
-              to: 0,
-              diesAfterMs: chance.isTrue(0.3) ? chance.between(100, 60_000) : undefined,
-            },
-          ]
-        : [],
+  const indexes = list.flatMap(({ name: of, indexes }) => Object.keys(indexes).map((index) => ({ of, index })));
+  const works: ((chance: Chance, at: number) => { at: number; event: Event }[])[] = [
+    (chance, at) =>
+      indexes.length > 0 ? [{ at, event: { do: 'upkeep', work: 'reindex', ...chance.pick(indexes) } }] : [],
+    (chance, at) => rotationOf(list, { at, steps, chance }),
+    (chance, at) => [
+      ...[0, 1].map(() => ({ at: at - chance.between(0, SPOILT_BEFORE_MS), event: { do: 'spoil' } as const })),
+      { at, event: { do: 'replay' } },
+      // Perhaps the process that replays.
+      { at: at + chance.next() * REPLAYED_WITHIN_MS, event: { do: 'kill', process: chance.below(processes) } },
+    ],
+    (chance, at) => {
+      const diesAfterMs = chance.isTrue(0.3) ? chance.between(100, 60_000) : undefined;
+      return accounts > 1 ? [{ at, event: { do: 'operate', work: 'balance', to: 0, diesAfterMs } }] : [];
+    },
   ];
   return works.flatMap((work, nth) => {
     const chance = createChance(seed, 'upkeep', nth);
-    if (chance.isTrue(0.5)) return [];
-    const times = work(chance)
-      .map((event) => ({ event, at: chance.pick(bursts) + chance.between(0, 5_000) }))
-      .sort((one, other) => one.at - other.at);
-    return times;
+    return chance.isTrue(0.5) ? [] : work(chance, chance.pick(bursts) + chance.between(0, 5_000));
   });
+}
+
+/** A rotation of the key, after which an operator has data keys wrapped with the new one, while a client changes an entity that has been found. */
+function rotationOf(
+  entities: readonly Entity[],
+  { at, steps, chance }: { readonly at: number; readonly steps: readonly Step[]; readonly chance: Chance },
+): { at: number; event: Event }[] {
+  const encrypted = entities.filter((entity) => entity.encrypted.length > 0);
+  const creations = steps.filter(
+    ({ do: write, of }) => write === 'create' && encrypted.some(({ name }) => name === of),
+  );
+  if (creations.length === 0) return [];
+  const { of, values = {} } = chance.pick(creations);
+  const entity = encrypted.find(({ name }) => name === of);
+  if (!entity) return [];
+  const key = baseValues.pick(addComputed(entity, values), entity.keyFields);
+  const others = creations.filter((one) => one.of === of);
+  const put = { of, do: 'put', key, values: { ...chance.pick(others).values, ...key } } as const;
+  const forMs = chance.between(500, MOST_HELD_MS);
+  const slow = { scene: BESIDE_ROTATION, request: 'read entity', nth: 1, end: 'slow', forMs } as const;
+  const client = chance.below(CLIENTS);
+  return [
+    { at: at - ROTATED_BEFORE_MS, event: { do: 'write', client, step: { of, do: 'create', values } } },
+    { at: at - ROTATED_BEFORE_MS / 2, event: { do: 'rotate' } },
+    { at, event: { do: 'upkeep', work: 'rewrap', of, traps: [slow] } },
+    { at, event: { do: 'write', client, step: put, after: { scene: BESIDE_ROTATION, ms: chance.next() * forMs } } },
+  ];
 }
 
 function inOrder(events: readonly { readonly at: number; readonly event: Event }[]): Planned[] {

@@ -16,7 +16,7 @@ import { createAuditOracle } from './audit-oracle.ts';
 import { writesBesideRekey } from './backup-drills.ts';
 import { type Cuts, createBackupOracle } from './backup-oracle.ts';
 import { createCaller } from './caller.ts';
-import { createClientEvents, isLimited, nameOf } from './client-events.ts';
+import { createClientEvents, entityOf, isLimited, nameOf } from './client-events.ts';
 import { CLIENTS, type Event, STEWARD_CLIENT, type Stops } from './event.ts';
 import { placeForeignRows, takeForeignRows } from './foreign-rows.ts';
 import { createHistory } from './history.ts';
@@ -367,13 +367,13 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         return;
       }
       case 'verify': {
-        const entity = plan.model.list.find(({ name }) => name === event.of);
-        await stop(entity, event);
+        await stop(entityOf(plan, event.of), event);
         await operate(`verify/${event.of}?top=50&repair=true`, nth);
         return;
       }
       case 'upkeep':
-        await operate(`${event.work}/${event.path}?top=5`, nth);
+        await stop(entityOf(plan, event.of), event);
+        await operate(`${event.work}/${[event.of, event.index].filter(Boolean).join('/')}?top=5`, nth);
         return;
       case 'rotate':
         keyFile.rotate(createChance(seed, 'rotate', nth));

@@ -205,6 +205,17 @@ export const STORAGE: readonly Cut[] = [
     finds: 'Property failed after',
   },
   {
+    without: 'A scan counts though slots were moved meanwhile',
+    recommendations: ['d-online'],
+    file: 'lib/storage/slot-map.ts',
+    edits: [['        if (!hasStayed) return;\n', '        if (!hasStayed || accounts) return;\n']],
+    test: [
+      'test/lib/operations/backup/snapshot.test.ts',
+      'are read again where a slot has moved, and its rows are deleted, during the read',
+    ],
+    finds: "expected [ 'p4', 'p5', 'p6', 'p7' ] to deeply equal",
+  },
+  {
     without: 'An account that is away stops the slots of the others',
     recommendations: ['d-available', 'd-map-available'],
     file: 'lib/storage/slot-map.ts',

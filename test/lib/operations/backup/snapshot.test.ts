@@ -1,5 +1,5 @@
 import { gunzipSync } from 'node:zlib';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, interPartitionIndex } from '../../../../lib/define.ts';
 import { createMemoryStorage, type MemoryStorage } from '../../../../lib/testing/index.ts';
@@ -225,6 +225,28 @@ describe('several accounts', () => {
     requests.length = 0;
     expect((await snapshot()).rows).toBe(40 * 251);
     expect(requests.filter(({ url }) => url.includes(`${TABLE}()`)).length).toBeLessThanOrEqual(13);
+  });
+
+  test('are read again where a slot has moved, and its rows are deleted, during the read', async () => {
+    const moving = await storageToMove(8);
+    const { snapshot, rowsAt } = await openBackup(moving.storage);
+    const memory = moving.memoryOf('first');
+    let moved = 0;
+    memory.intercept = async (request, send) => {
+      if (request.method !== 'GET' || !request.url.includes(`${TABLE}()`)) return send();
+      memory.intercept = undefined;
+      const slots = moving.slots.slice(0, 4);
+      moved = (await operationsMove.moveSlots(moving.open(), [{ slots, to: 'second' }], quick)).rows;
+      await operationsMove.cleanUp(moving.open(), quick);
+      // The process has stood still since it read of the slots.
+      const now = performance.now.bind(performance);
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + 20 * baseValues.MINUTE_MS);
+      return send();
+    };
+    await snapshot();
+    vi.restoreAllMocks();
+    expect(moved).toBeGreaterThan(0);
+    expect((await rowsAt()).map(({ partition }) => partition).toSorted()).toEqual(moving.keys.toSorted());
   });
 
   test('have each row once while slots move between pages of a scan', { tags: ['slow'] }, async () => {
