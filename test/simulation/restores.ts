@@ -223,7 +223,7 @@ function* compareKeyed(
 const toProperties = (state: string): Record<string, unknown> =>
   state === ABSENT ? {} : Object.fromEntries(JSON.parse(state));
 
-/** Copies of other entities and what follows from them are as new as the check makes them: of these, `compareAnswers` judges. */
+/** Counts, copies of other entities and what follows from them are as new as the check makes them: of these, `compareAnswers` judges. */
 function comparerOf(model: Model) {
   const copying = new Map(
     model.list.flatMap((entity) => {
@@ -241,7 +241,8 @@ function comparerOf(model: Model) {
     },
     toText(state: string): string {
       const { EntityType } = toProperties(state);
-      const others = ['TouchedBy', ...(copying.get(String(EntityType)) ?? [])];
+      const counts = model.list.find(({ name }) => name === EntityType)?.counts ?? {};
+      const others = ['TouchedBy', ...Object.keys(counts), ...(copying.get(String(EntityType)) ?? [])];
       return state === ABSENT
         ? state
         : JSON.stringify(JSON.parse(state).filter(([name]: [string]) => !others.includes(name)));
