@@ -550,31 +550,29 @@ function eventsOf(
   for (const { at } of events.filter(({ event }) => event.do === 'operate' && event.work === 'move'))
     events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
-  return inOrder([...events, ...upkeepOf(model, { seed, accounts, processes, bursts, steps })]);
+  return inOrder([...events, ...upkeepOf(model, { seed, accounts, processes, bursts })]);
 }
 
 /** What operators do beside the writes, in about half of the worlds each. */
 function upkeepOf(
-  { list }: Model,
+  model: Model,
   {
     seed,
     accounts,
     processes,
     bursts,
-    steps,
   }: {
     readonly seed: number;
     readonly accounts: number;
     readonly processes: number;
     readonly bursts: readonly number[];
-    readonly steps: readonly Step[];
   },
 ): { at: number; event: Event }[] {
-  const indexes = list.flatMap(({ name: of, indexes }) => Object.keys(indexes).map((index) => ({ of, index })));
+  const indexes = model.list.flatMap(({ name: of, indexes }) => Object.keys(indexes).map((index) => ({ of, index })));
   const works: ((chance: Chance, at: number) => { at: number; event: Event }[])[] = [
     (chance, at) =>
       indexes.length > 0 ? [{ at, event: { do: 'upkeep', work: 'reindex', ...chance.pick(indexes) } }] : [],
-    (chance, at) => rotationOf(list, { at, steps, chance }),
+    (chance, at) => rotationOf(model, { seed, at, chance }),
     (chance, at) => [
       ...[0, 1].map(() => ({ at: at - chance.between(0, SPOILT_BEFORE_MS), event: { do: 'spoil' } as const })),
       { at, event: { do: 'replay' } },
@@ -592,12 +590,24 @@ function upkeepOf(
   });
 }
 
+const sealedModels = new Map<Model, Model>();
+/** The model with nothing but the entities that have encrypted fields. */
+function encryptedIn(model: Model): Model {
+  const list = model.list.filter(({ encrypted }) => encrypted.length > 0);
+  const sealed = sealedModels.get(model) ?? { ...model, list };
+  sealedModels.set(model, sealed);
+  return sealed;
+}
+
 /** A rotation of the key, after which an operator has data keys wrapped with the new one, while a client changes an entity that has been found. */
 function rotationOf(
-  entities: readonly Entity[],
-  { at, steps, chance }: { readonly at: number; readonly steps: readonly Step[]; readonly chance: Chance },
+  model: Model,
+  { seed, at, chance }: { readonly seed: number; readonly at: number; readonly chance: Chance },
 ): { at: number; event: Event }[] {
-  const encrypted = entities.filter((entity) => entity.encrypted.length > 0);
+  const sealed = encryptedIn(model);
+  const encrypted = sealed.list;
+  if (encrypted.length === 0) return [];
+  const steps = [...roundsOf(sealed, { seed, writes: WRITES })].flatMap((round) => round.steps);
   const creations = steps.filter(
     ({ do: write, of }) => write === 'create' && encrypted.some(({ name }) => name === of),
   );
