@@ -250,14 +250,22 @@ function comparerOf(model: Model) {
   };
 }
 
-/** The partitions in which an operation may not have ended: a restore finishes it or undoes it. */
+/**
+ * The partitions in which an operation may not have ended: a restore finishes it or undoes it. So is that of its record, which says so: the record
+ * may be in another account, whose clock is behind.
+ */
 function unfinishedIn(states: States): (table: string, partition: string) => boolean {
   const all = new Set<string>();
+  const operations = new Set<unknown>();
   for (const [id, allowed] of states) {
     const [table, partition] = JSON.parse(id);
-    if ([...allowed].some(isUnfinished)) all.add(JSON.stringify([table, partition]));
+    for (const state of [...allowed].filter(isUnfinished)) {
+      all.add(JSON.stringify([table, partition]));
+      const { MovedTo, Leaving, Incarnation } = toProperties(state);
+      for (const operation of [MovedTo, Leaving, Incarnation]) operations.add(operation);
+    }
   }
-  return (table, partition) => all.has(JSON.stringify([table, partition]));
+  return (table, partition) => all.has(JSON.stringify([table, partition])) || operations.has(partition);
 }
 
 function isUnfinished(state: string): boolean {
