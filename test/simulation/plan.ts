@@ -89,7 +89,6 @@ const BESIDE = -1;
 const BESIDE_ROTATION = -10;
 const ROTATED_BEFORE_MS = 2_000;
 const SPOILT_BEFORE_MS = 60_000;
-const REPLAYED_WITHIN_MS = 100;
 const SCENES = 10;
 /** A world that is a stage has scenes and little else, one after another. */
 const STAGED = 0.3;
@@ -550,23 +549,13 @@ function eventsOf(
   for (const { at } of events.filter(({ event }) => event.do === 'operate' && event.work === 'move'))
     events.push(...besideMove(model.list, { at, steps, chance: createChance(seed, 'beside', events.length) }));
   if (swarm.isTrue(0.4)) happen(1 + swarm.below(2), (chance) => ({ do: 'verify', of: chance.pick(steps).of }));
-  return inOrder([...events, ...upkeepOf(model, { seed, accounts, processes, bursts })]);
+  return inOrder([...events, ...upkeepOf(model, { seed, accounts, bursts })]);
 }
 
 /** What operators do beside the writes, in about half of the worlds each. */
 function upkeepOf(
   model: Model,
-  {
-    seed,
-    accounts,
-    processes,
-    bursts,
-  }: {
-    readonly seed: number;
-    readonly accounts: number;
-    readonly processes: number;
-    readonly bursts: readonly number[];
-  },
+  { seed, accounts, bursts }: { readonly seed: number; readonly accounts: number; readonly bursts: readonly number[] },
 ): { at: number; event: Event }[] {
   const indexes = model.list.flatMap(({ name: of, indexes }) => Object.keys(indexes).map((index) => ({ of, index })));
   const works: ((chance: Chance, at: number) => { at: number; event: Event }[])[] = [
@@ -576,8 +565,6 @@ function upkeepOf(
     (chance, at) => [
       ...[0, 1].map(() => ({ at: at - chance.between(0, SPOILT_BEFORE_MS), event: { do: 'spoil' } as const })),
       { at, event: { do: 'replay' } },
-      // Perhaps the process that replays.
-      { at: at + chance.next() * REPLAYED_WITHIN_MS, event: { do: 'kill', process: chance.below(processes) } },
     ],
     (chance, at) => {
       const diesAfterMs = chance.isTrue(0.3) ? chance.between(100, 60_000) : undefined;

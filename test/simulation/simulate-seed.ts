@@ -86,6 +86,8 @@ const QUIET_POLL_MS = 10_000;
 /** The lease of a mover that has died lasts for less. */
 const RESUME_AFTER_MS = 60_000;
 const RESUMES = 5;
+/** The process dies that replays a message, right before it sends it. */
+const DIES_AT_REPLAY = { scene: -1, request: 'send message', nth: 1, end: 'dies before', forMs: 0 } as const;
 /** Of a snapshot that is continued. */
 const MOST_ATTEMPTS = 40;
 /** What others wait for if no request closes a trap. */
@@ -474,6 +476,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     if (other) throw new Error(other);
     for (let attempt = 1; (await engineConsume.listPoison(engine, { limit: 1 })).items.length > 0; attempt += 1) {
       if (attempt > RESUMES) throw new Error('Messages are poison after they were replayed.');
+      if (attempt === 1 && createChance(seed, 'dies').isTrue(0.5)) void network.setTrap(DIES_AT_REPLAY, '');
       await operate('poison/replays', attempt);
       await comeToRest();
     }
