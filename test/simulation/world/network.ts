@@ -9,7 +9,16 @@ import {
 import { createMemoryStorage } from '../../../lib/testing/index.ts';
 import { baseValues } from '../../kit/base.ts';
 import type { Chance } from './chance.ts';
-import { currentChance, elapsed, runIn, trueTime, type VirtualProcess, VirtualTimer, wait } from './virtual-world.ts';
+import {
+  currentChance,
+  elapsed,
+  listenToAbort,
+  runIn,
+  trueTime,
+  type VirtualProcess,
+  VirtualTimer,
+  wait,
+} from './virtual-world.ts';
 
 /** The network between the processes of an app and storage accounts in memory, with faults. */
 
@@ -286,7 +295,7 @@ export function createNetwork(options: NetworkOptions): Network {
         reject(Object.assign(new Error('The request was aborted.'), { name: 'AbortError', code: 'REQUEST_ABORTED' }));
       };
       if (abortSignal?.aborted) return abort();
-      abortSignal?.addEventListener('abort', abort);
+      const stopListening = listenToAbort(abortSignal as AbortSignal | undefined, abort);
       // As the HTTP client of the SDKs does.
       const limit = sent.timeout > 0 ? new VirtualTimer(abort, sent.timeout, false, false) : undefined;
       const deliver = (result: PipelineResponse | string, afterMs: number) =>
@@ -294,7 +303,7 @@ export function createNetwork(options: NetworkOptions): Network {
           ? undefined
           : runIn(process, chance, () =>
               inProcess(() => {
-                abortSignal?.removeEventListener('abort', abort);
+                stopListening();
                 limit?.close();
                 if (typeof result === 'string') return fail(result);
                 const executed = learn.get(result);

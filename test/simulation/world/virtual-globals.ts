@@ -6,7 +6,15 @@ import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import zlib from 'node:zlib';
 import { createChance } from './chance.ts';
-import { currentChance, elapsed, runOutside, timeOfProcess, VirtualTimer, wait } from './virtual-world.ts';
+import {
+  currentChance,
+  elapsed,
+  listenToAbort,
+  runOutside,
+  timeOfProcess,
+  VirtualTimer,
+  wait,
+} from './virtual-world.ts';
 
 /**
  * Replaces the sources of time and chance by those of `virtual-world.ts`. Load it before everything else, with `--import`: modules
@@ -48,16 +56,16 @@ function sleep<Value>(milliseconds?: number, value?: Value, { signal }: SleepOpt
     Object.assign(new Error('The operation was aborted'), { name: 'AbortError', cause: signal?.reason });
   if (signal?.aborted) return Promise.reject(abortError());
   return new Promise((resolve, reject) => {
-    const abort = () => {
+    const stopListening = listenToAbort(signal, () => {
+      stopListening();
       timer.close();
       reject(abortError());
-    };
+    });
     const end = () => {
-      signal?.removeEventListener('abort', abort);
+      stopListening();
       resolve(value);
     };
     const timer = new VirtualTimer(end, milliseconds, false, false);
-    signal?.addEventListener('abort', abort, { once: true });
   });
 }
 replace(timersPromises, {

@@ -39,14 +39,31 @@ let nth = 0;
 let steps = 0;
 let outsideWork = 0;
 let former: Promise<unknown> = Promise.resolve();
+/** Each takes a listener from a signal. */
+const listening = new Set<() => void>();
 
-/** Forgets every timer and begins again at the first instant. */
+/** Forgets every timer and listener, and begins again at the first instant. */
 export function resetWorld(): void {
   timers.clear();
+  for (const end of listening) end();
   at = 0;
   nth = 0;
   steps = 0;
   outside = { process: undefined, chance: createChance('outside') };
+}
+
+/**
+ * Calls a listener if a signal is aborted, until the returned function is called. What a killed process waits for never ends: Node keeps a
+ * signal of several others, and with it the whole world, as long as one listens to it.
+ */
+export function listenToAbort(signal: AbortSignal | undefined, listener: () => void): () => void {
+  const end = () => {
+    signal?.removeEventListener('abort', listener);
+    listening.delete(end);
+  };
+  signal?.addEventListener('abort', listener);
+  listening.add(end);
+  return end;
 }
 
 /** Milliseconds since the world began. */
