@@ -88,7 +88,7 @@ const RESUME_AFTER_MS = 60_000;
 const RESUMES = 5;
 /** The process dies that replays a message, right before it sends it. */
 const DIES_AT_REPLAY = { scene: -1, request: 'send message', nth: 1, end: 'dies before', forMs: 0 } as const;
-/** Of a snapshot that is continued. */
+/** An operator asks so often for what fails. */
 const MOST_ATTEMPTS = 40;
 /** What others wait for if no request closes a trap. */
 const TRAP_WITHIN_MS = 15_000;
@@ -214,6 +214,24 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     return isDone;
   }
 
+  /** Requests all pages of what an operator needs, and each again that fails. Throws if one fails too often. */
+  async function operateUntilDone(path: string): Promise<void> {
+    const [what = ''] = path.split('/');
+    let failures = 0;
+    await requestPages(path, {
+      // Another process answers after a failure.
+      send: (...given) => fetchFrom(createProcess('operator'), failures)(...given),
+      token: operatorToken,
+      onPage: () => notice(`page of ${what}`),
+      again: async (response) => {
+        failures += 1;
+        if (failures > MOST_ATTEMPTS) throw new Error(`${path} fails too often: ${await response?.text()}`);
+        await wait(QUIET_POLL_MS);
+        return true;
+      },
+    });
+  }
+
   /** Kills a process, and starts another one. */
   async function replace(process: VirtualProcess | undefined): Promise<void> {
     const index = running.findIndex((one) => one.process === process);
@@ -336,11 +354,7 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
         notice('release beside an earlier one');
         // What the earlier release has sent may arrive until then.
         await wait(MOST_LATE_MS + MOST_HELD_MS);
-        for (const path of BUILT)
-          for (let attempt = 1; !(await operate(`reindex/${path}?top=5`, attempt)); attempt += 1) {
-            if (attempt > MOST_ATTEMPTS) throw new Error(`${path} is not built.`);
-            await wait(QUIET_POLL_MS);
-          }
+        for (const path of BUILT) await operateUntilDone(`reindex/${path}?top=5`);
         return;
       }
       case 'operate': {
@@ -534,20 +548,8 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
       apart(chance.between(0, REKEY_DIES_MS), () => takeSnapshot('snapshot9000', { diesAt: [], forMs: HOUR_MS })),
       apart(chance.between(REKEY_DIES_MS / 2, REKEY_DIES_MS), () => replace(running[0]?.process)),
     ];
-    for (const { name } of model.list.filter(({ formerKey }) => formerKey)) {
-      let failures = 0;
-      await requestPages(`rekey/${name}?top=5`, {
-        // Another process answers after a failure.
-        send: (...given) => fetchFrom(createProcess('operator'), failures)(...given),
-        token: operatorToken,
-        again: async (response) => {
-          failures += 1;
-          if (failures > MOST_ATTEMPTS) throw new Error(`${name} does not get its key: ${await response?.text()}`);
-          await wait(QUIET_POLL_MS);
-          return true;
-        },
-      });
-    }
+    for (const { name } of model.list.filter(({ formerKey }) => formerKey))
+      await operateUntilDone(`rekey/${name}?top=5`);
     await Promise.all(beside);
     notice('backup: another key');
     await comeToRest();

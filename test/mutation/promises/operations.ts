@@ -240,4 +240,24 @@ export const OPERATIONS: readonly Cut[] = [
     ],
     finds: "expected 'done' to be 'busy'",
   },
+  {
+    without: 'A restore creates the tables again that a stopped one created in some accounts',
+    file: 'lib/operations/backup/restore-rows.ts',
+    edits: [
+      [
+        "import { createTable } from '../../storage/provision.ts';",
+        "import { createTable, listTables } from '../../storage/provision.ts';",
+      ],
+      [
+        '  const restored: RestoredTable[] = [];\n',
+        "  const restored: RestoredTable[] = [];\n  const known = new Set(await listTables(storage, ''));\n",
+      ],
+      ['    await createTable(storage, table);\n', '    if (!known.has(table)) await createTable(storage, table);\n'],
+    ],
+    test: [
+      'test/lib/operations/backup/restore.test.ts',
+      'a restore goes on that was stopped before each account had the table of a period',
+    ],
+    finds: 'is missing',
+  },
 ];
