@@ -11,6 +11,7 @@ import { takeSnapshot } from '../../lib/operations/backup/snapshot.ts';
 import { readBackupStatus } from '../../lib/operations/backup/status.ts';
 import { undelete } from '../../lib/operations/backup/undelete.ts';
 import { verifyBackup } from '../../lib/operations/backup/verify-backup.ts';
+import { bulkLoad, canBulkLoad } from '../../lib/operations/bulk-load.ts';
 import { collectOrphans } from '../../lib/operations/collect-orphans.ts';
 import { followTable } from '../../lib/operations/follow.ts';
 import { cleanUpIndex } from '../../lib/operations/index-clean-up.ts';
@@ -94,6 +95,9 @@ export const operationsCheck = {
   readQueueStates,
   verifyPage,
 } as const;
+
+/** Loads in bulk (lib/operations/bulk-load.ts). */
+export const operationsLoad = { bulkLoad, canBulkLoad } as const;
 
 /** Backups (lib/operations/backup). */
 export const operationsBackup = {

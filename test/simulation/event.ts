@@ -61,6 +61,18 @@ export type Event =
   | { readonly do: 'kill'; readonly process: number }
   | { readonly do: 'pause'; readonly process: number; readonly forMs: number }
   | { readonly do: 'away'; readonly account: number; readonly forMs: number }
+  /**
+   * An operator loads an entity that has no rows, before clients write. The processes that load die at one of their requests, each. The one after
+   * them may stand still.
+   */
+  | {
+      readonly do: 'import';
+      readonly of: string;
+      readonly rows: readonly Values[];
+      readonly diesAt: readonly number[];
+      readonly standsAfterMs?: number;
+      readonly standsForMs?: number;
+    }
   /** The processes are replaced by others that know one account more. */
   | { readonly do: 'grow' }
   /** The processes are replaced, one after another, by those of the next release, whose new indexes are then built. */

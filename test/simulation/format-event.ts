@@ -28,6 +28,13 @@ export function formatEvent({ nth, at, event }: Planned): string {
       return `${time} process ${event.process} pauses for ${Math.round(event.forMs)} ms`;
     case 'away':
       return `${time} account ${event.account + 1} does not respond for ${event.forMs} ms`;
+    case 'import': {
+      const stands =
+        event.standsAfterMs === undefined
+          ? ''
+          : `, and stands still after ${Math.round(event.standsAfterMs)} ms for ${event.standsForMs} ms`;
+      return `${time} ${event.rows.length} rows of ${event.of} are loaded${formatDeaths(event)}${stands}`;
+    }
     case 'grow':
       return `${time} the processes get another account`;
     case 'deploy':

@@ -1,4 +1,6 @@
 import { type Cut, RULES, type Rule } from '../model/rules.ts';
+import { ENGINE_TRANSFER } from '../mutation/promises/engine-transfer.ts';
+import { ENGINE_WRITE } from '../mutation/promises/engine-write.ts';
 import { OPERATIONS } from '../mutation/promises/operations.ts';
 import { STORAGE } from '../mutation/promises/storage.ts';
 
@@ -19,6 +21,53 @@ const UNSEEN: Readonly<Record<string, string>> = {
 };
 
 const toLink = ({ test: [file, title] }: Pick<Cut, 'test'>) => `[${title}](../../${file})`;
+
+/** The rules of loads in bulk. */
+const LOADS: readonly Mutant[] = [
+  {
+    without: 'A bulk load that is run again writes no entries of what it had stored',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [['  await writeEntries(load, stored);\n', '  if (!load.isResumed) await writeEntries(load, stored);\n']],
+  },
+  {
+    without: 'A bulk load claims no unique values',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [['const refused = await claimAll(load, together);', 'const refused = new Set<LoadRow>();']],
+  },
+  {
+    without: 'A bulk load that is run again takes each entity with the key of a row for that of the row',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [
+      [
+        'if (live?.system.Incarnation !== incarnation) return true;',
+        'if (!live || incarnation === undefined) return true;',
+      ],
+    ],
+  },
+  {
+    without: 'A bulk load keeps the claims of rows that it rejects',
+    file: 'lib/operations/bulk-load.ts',
+    edits: [
+      ['    await release(load, failed);\n', ''],
+      ['  await release(load, [...refused]);\n', ''],
+    ],
+  },
+];
+
+/** The rules of operations on an entity with more children than fit into a transaction. */
+const LARGE_FAMILIES: readonly Mutant[] = [
+  ...[...ENGINE_TRANSFER, ...ENGINE_WRITE].filter(({ without }) => without.startsWith('A large delete ')),
+  {
+    without: 'A child is written to a family that is being deleted',
+    file: 'lib/features/compound-key/compound-key.ts',
+    edits: [
+      [
+        "      if (whyClosed(snapshot.system)) throw busy('The parent entity is being deleted, archived or moved.');\n",
+        "      if (whyClosed(snapshot.system) === '') throw busy('');\n",
+      ],
+    ],
+  },
+];
 
 /** The rules of a backup. */
 const BACKUP: readonly Mutant[] = [
@@ -415,8 +464,13 @@ export const MUTANTS: readonly Mutant[] = [
   })),
   ...OPERATIONS.filter(({ file }) => file === 'lib/operations/bulk-load.ts').map((cut) => ({
     ...cut,
-    unseen: `no world loads in bulk: ${toLink(cut)} holds it`,
+    ...(/journal/.test(cut.without) && { needsBackup: true }),
+    ...(/another key/.test(cut.without) && {
+      unseen: `each world loads before anything else happens: ${toLink(cut)} holds it`,
+    }),
   })),
+  ...LOADS,
+  ...LARGE_FAMILIES.map((mutant) => ({ ...mutant, needsRules: true })),
   ...RULES.map((rule) => {
     const unseen = UNSEEN[rule.without];
     return unseen === undefined ? rule : { ...rule, unseen };

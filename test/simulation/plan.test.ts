@@ -24,6 +24,7 @@ test('seeds differ in their models, processes, accounts and faults', { tags: ['s
     'carry',
     'deploy',
     'grow',
+    'import',
     'kill',
     'list',
     'operate',

@@ -5,6 +5,7 @@ import { roundsOf } from '../../local/walk/walk.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import { backedUpModel, backupDrillsOf, moveDrillOf, rekeyedModel } from './backup-drills.ts';
+import { importOf } from './bulk-rows.ts';
 import { drillsOf, handoverOf } from './drills.ts';
 import { CLIENTS, type Event } from './event.ts';
 import { LIMITED, MODELS, STAGE } from './models.ts';
@@ -111,6 +112,7 @@ const AHEAD_MS = [0, 0, -7_000, 4_000, 8_000, 300_000, -300_000];
 /** Times that the protocol counts with. */
 const AWAY_MS = [3_000, 15_000, 25_000, 40_000, 65_000];
 
+const IMPORTED = 0.15;
 const BACKED_UP = 0.35;
 const DEPLOYED = 0.4;
 /** Two releases run beside each other for so long. */
@@ -143,7 +145,16 @@ interface PlanOptions {
 export function planOf(seed: number, { name, writes = WRITES, cuts = CUTS }: PlanOptions = {}): Plan {
   const plan = planWithout(seed, { name, writes });
   const chance = createChance(seed, 'backup');
-  return chance.isTrue(BACKED_UP) ? withBackup(plan, cuts, chance) : withDeployment(plan);
+  return withImport(chance.isTrue(BACKED_UP) ? withBackup(plan, cuts, chance) : withDeployment(plan));
+}
+
+/** The same world, at whose beginning an entity is loaded. */
+function withImport(plan: Plan): Plan {
+  const chance = createChance(plan.seed, 'import');
+  const isDrilled = plan.idlePollMs !== undefined;
+  const event = !isDrilled && chance.isTrue(IMPORTED) ? importOf(plan.model, plan.seed, chance) : undefined;
+  if (!event) return plan;
+  return { ...plan, events: [{ nth: plan.events.length + 1, at: 0, event }, ...plan.events] };
 }
 
 /** The same world, which begins with an earlier release. Drills keep theirs: they stop at what that one lacks. */

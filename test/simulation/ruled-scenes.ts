@@ -8,6 +8,11 @@ import type { Trap } from './world/network.ts';
 /** What the user needs is written so long before. */
 const BEFORE_MS = 3_000;
 const LONGEST_STOP_MS = 9_000;
+/** So many worlds have a folder with more papers than a transaction has actions. */
+const LARGE_FAMILIES = 0.4;
+const BATCHES = 3;
+const BATCH = 60;
+const LARGE_AFTER_MS = 10 * BEFORE_MS;
 /** No other scene has such a trap. */
 const FIRST_SCENE = 1_000;
 /** The last client. */
@@ -36,11 +41,14 @@ export function ruledScenesOf({
   readonly times: readonly number[];
 }): Timed[] {
   const visits = steps.filter(({ of, do: write }) => of === 'visits' && write === 'create');
-  return times.flatMap((at, nth) => {
+  const large = createChance(seed, 'large family');
+  const last = { at: large.pick(times), nth: times.length, user, chance: large, visits };
+  const scenes = times.flatMap((at, nth) => {
     const chance = createChance(seed, 'ruled', nth);
     const kinds = [later, later, family, member, transaction, team, foreignPage, ...(visits.length > 0 ? [visit] : [])];
     return chance.pick(kinds)({ at, nth, user, chance, visits });
   });
+  return large.isTrue(LARGE_FAMILIES) ? [...scenes, ...largeFamily(last)] : scenes;
 }
 
 /** A path can contain them. */
@@ -84,6 +92,53 @@ function family({ at, nth, user, chance }: Scene): Timed[] {
     ...beside({
       ...{ at, nth, chance, step: { of: 'folders', do: 'move', key, values: { groupId: other } } },
       final: { of: 'papers', do: 'update', key: ofPaper, values: { status: 'final' } },
+    }),
+  ];
+}
+
+/** The user deletes or moves a folder with more papers than fit into a transaction with it, while others write. */
+function largeFamily({ at, nth, user, chance }: Scene): Timed[] {
+  const [groupId, other] = chance.shuffle(GROUPS);
+  const key = { groupId, folderId: `${FIRST_SCENE + nth}` };
+  const paper = (paperId: string) => ({ ...key, paperId, status: 'draft' });
+  const folder = { of: 'folders', do: 'create', values: { ...key, userId: user } } satisfies Step;
+  const papers = Array.from({ length: BATCHES }, (_, batch) => {
+    const actions = Array.from({ length: BATCH }, (__, one) => ({ create: paper(`${batch}_${one}`) }));
+    return { of: 'papers', do: 'batch', actions } satisfies Step;
+  });
+  const scene = FIRST_SCENE + nth;
+  const ofUser: Step = chance.isTrue(0.5)
+    ? { of: 'folders', do: 'delete', key }
+    : { of: 'folders', do: 'move', key, values: { groupId: other } };
+  const setTrap = (): Trap => ({
+    scene,
+    nth: 1 + chance.below(6),
+    forMs: chance.between(500, LONGEST_STOP_MS),
+    ...chance.pick([
+      { request: 'write entity', end: 'dies before' },
+      { request: 'write entity', end: 'dies after' },
+      { request: 'write entity', end: 'held' },
+      { request: 'write entity', end: 'late' },
+      { request: 'read entity', end: 'pauses after' },
+    ] as const),
+  });
+  const others: Step[] = [
+    { of: 'papers', do: 'create', values: paper('late') },
+    { of: 'papers', do: 'update', key: { ...key, paperId: '0_1' }, values: { status: 'final' } },
+    { of: 'papers', do: 'delete', key: { ...key, paperId: '1_1' } },
+    { of: 'folders', do: 'update', key, values: { userId: 'another' } },
+    { of: 'folders', do: 'delete', key },
+    folder,
+  ];
+  const write = (step: Step) => ({ do: 'write', client: byOther(chance), step }) as const;
+  return [
+    ...[folder, ...papers].map((step, order): Timed => {
+      return { at: at + (order && LARGE_AFTER_MS / 2 + order * BEFORE_MS), event: write(step) };
+    }),
+    { at: at + LARGE_AFTER_MS, event: { do: 'write', client: USER, step: ofUser, traps: [setTrap(), setTrap()] } },
+    ...Array.from({ length: 4 }, (): Timed => {
+      const after = { scene, ms: chance.pick([10, 500, LONGEST_STOP_MS, 61_000]) * chance.next() };
+      return { at: at + LARGE_AFTER_MS, event: { ...write(chance.pick(others)), after } };
     }),
   ];
 }

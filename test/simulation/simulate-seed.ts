@@ -15,6 +15,7 @@ import { storageKeys, storageTables } from '../kit/storage.ts';
 import { createAuditOracle } from './audit-oracle.ts';
 import { writesBesideRekey } from './backup-drills.ts';
 import { type Cuts, createBackupOracle } from './backup-oracle.ts';
+import { createBulkImport } from './bulk-import.ts';
 import { createCaller } from './caller.ts';
 import { createClientEvents, entityOf, isLimited, nameOf } from './client-events.ts';
 import { CLIENTS, type Event, STEWARD_CLIENT, type Stops } from './event.ts';
@@ -335,6 +336,8 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
           return true;
         });
         return;
+      case 'import':
+        return bulkImport(event, nth);
       case 'grow': {
         notice('account added');
         known = plan.accounts;
@@ -434,6 +437,12 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     ...{ plan, history, audit, rules, log, notice, stop },
     callers: () => callers,
     count: (outcome) => void count(outcomes, outcome),
+    violate: (problem) => void violations.push(problem),
+  });
+
+  const bulkImport = createBulkImport({
+    ...{ plan, network, history, rules, log, notice },
+    ...{ model: () => model, known: () => known, keyFile: keyFile.file, backedUp: backedUp || undefined },
     violate: (problem) => void violations.push(problem),
   });
 
@@ -596,14 +605,19 @@ function createWorldOf(plan: Plan, { keyFile: givenKeys, without, logFile }: Opt
     for (let index = 0; index < plan.processes; index += 1) await start(index);
     startTimerTriggers(() => running.filter(({ process }) => !process.isDead), createChance(seed, 'timers'));
     network.faults = plan.faults;
-    await happenAll(
-      plan.events.filter(({ isAtRest }) => !isAtRest),
-      0,
-    );
+    const {
+      first = [],
+      then = [],
+      atRest = [],
+    } = Object.groupBy(plan.events, ({ event, isAtRest }) => {
+      if (isAtRest) return 'atRest';
+      return event.do === 'import' ? 'first' : 'then';
+    });
+    await happenAll(first, 0);
+    await happenAll(then, first.length > 0 ? elapsed() : 0);
     network.faults = NO_FAULTS;
     network.away.clear();
     const problems: string[] = [];
-    const atRest = plan.events.filter(({ isAtRest }) => isAtRest);
     try {
       for (const events of atRest.length > 0 ? [atRest, []] : [[]]) {
         if (plan.accounts > 1) await endMoves(operator);

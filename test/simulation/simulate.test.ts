@@ -23,7 +23,8 @@ async function simulate(seeds: string, ...more: readonly string[]) {
   return { stdout, hashes: hashes.map(([, seed = '', hash = '']) => [Number(seed), hash] as const) };
 }
 
-test('worlds of some seeds agree, and a seed gives the same requests in two processes', async () => {
+// In processes of their own: the longest part of `npm test` leaves no processor idle.
+test.concurrent('worlds of some seeds agree, and a seed gives the same requests in two processes', async () => {
   const half = SEEDS / 2;
   const [first, second] = await Promise.all([simulate(`1-${half}`), simulate(`${half + 1}-${SEEDS},1`)]);
   const seeds = [...first.hashes, ...second.hashes].map(([seed]) => seed);
@@ -34,7 +35,7 @@ test('worlds of some seeds agree, and a seed gives the same requests in two proc
   console.log(`The hash of seed ${first.hashes[0]?.join(' is ')}.`);
 });
 
-test('worlds of some seeds agree whose users are limited by rules', async () => {
+test.concurrent('worlds of some seeds agree whose users are limited by rules', async () => {
   const { stdout, hashes } = await simulate(`1-${RULED_SEEDS}`, '--model', LIMITED.model);
   expect(hashes, stdout).toHaveLength(RULED_SEEDS);
 });

@@ -17,6 +17,7 @@ export const SITUATIONS: readonly string[] = [
   ...['verify', 'reindex', 'rewrap', 'poison'].map((what) => `page of ${what}`),
   'release beside an earlier one',
   ...['operator: balance', 'operator: rotate', 'message that cannot succeed'],
+  ...['import: done', 'import: died', 'import: stands still', 'import: busy', 'import: row duplicate-key'],
   'row changed by hand',
   'operator killed during move',
   'successor of an operator',
