@@ -8,7 +8,7 @@ import type { createHistory } from './history.ts';
 import type { Plan } from './plan.ts';
 import type { createRulesOracle } from './rules-oracle.ts';
 import { createChance } from './world/chance.ts';
-import type { Network } from './world/network.ts';
+import { type Network, NO_FAULTS } from './world/network.ts';
 import { createProcess, elapsed, runIn, VirtualTimer, wait } from './world/virtual-world.ts';
 import { openAccounts } from './world-backup.ts';
 
@@ -31,8 +31,10 @@ interface BulkImport {
   readonly violate: (problem: string) => void;
 }
 
-const WINDOW_ROWS = 20;
+const WINDOW_ROWS = 7;
 const MOST_ATTEMPTS = 40;
+/** A run that meets a fault begins again with its first row: later ones meet none. */
+const FAULTY_ATTEMPTS = 10;
 const AGAIN_AFTER_MS = 5_000;
 
 export function createBulkImport(options: BulkImport) {
@@ -48,8 +50,10 @@ export function createBulkImport(options: BulkImport) {
     const standing: Promise<unknown>[] = [];
     /** The codes of the rows that the last run has rejected. */
     let rejected = new Map<number, string>();
+    const { faults } = network;
     for (let attempt = 0; ; attempt += 1) {
       if (attempt === MOST_ATTEMPTS) return violate(`The load of ${of} does not end.`);
+      if (attempt === FAULTY_ATTEMPTS) network.faults = NO_FAULTS;
       const process = createProcess(`p.import${nth}.${attempt}`);
       const chance = createChance(plan.seed, 'import', nth, attempt);
       backedUp?.begin(chance, `import ${nth}`);
@@ -106,6 +110,7 @@ export function createBulkImport(options: BulkImport) {
       await wait(AGAIN_AFTER_MS);
     }
     await Promise.all(standing);
+    network.faults = faults;
     for (const [position, step] of steps.entries()) {
       const code = rejected.get(position) ?? 'ok';
       notice(`import: row ${code}`);

@@ -36,7 +36,17 @@ export function importOf(model: Model, seed: number, chance: Chance): Event | un
     return distinct.size > 0 ? [{ of: entity.name, rows: [...distinct.values()].slice(0, ROWS) }] : [];
   });
   if (loads.length === 0) return undefined;
+  // Rows with the same unique value are what a load has most rules for.
+  const contested = entities.filter(({ indexes }) =>
+    Object.values(indexes).some((index) => index.kind === 'inter-partition' && index.unique),
+  );
+  const some = loads.filter(({ of }) => contested.some(({ name }) => name === of));
   const diesAt = Array.from({ length: chance.pick([0, 1, 1, 2]) }, () => 1 + chance.below(MOST_REQUESTS));
   const stands = { standsAfterMs: chance.next() * STANDS_WITHIN_MS, standsForMs: chance.pick(STANDS_MS) };
-  return { do: 'import', ...chance.pick(loads), diesAt, ...(chance.isTrue(0.3) && stands) };
+  return {
+    do: 'import',
+    ...chance.pick(some.length > 0 && chance.isTrue(0.5) ? some : loads),
+    diesAt,
+    ...(chance.isTrue(0.3) && stands),
+  };
 }

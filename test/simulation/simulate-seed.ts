@@ -38,6 +38,7 @@ import {
   countSteps,
   createProcess,
   driveWorld,
+  ENDLESS,
   elapsed,
   processorTime,
   resetWorld,
@@ -107,7 +108,11 @@ export async function simulateSeed(plan: Plan, options: Options): Promise<Report
   const begun = processorTime();
   const world = createWorldOf(plan, options);
   const outside = createProcess('operator');
-  const problems = await runIn(outside, createChance(plan.seed, 'main'), () => driveWorld(() => world.run(outside)));
+  const driven = runIn(outside, createChance(plan.seed, 'main'), () => driveWorld(() => world.run(outside)));
+  const problems = await driven.catch((error: Error) => {
+    if (error.message !== ENDLESS) throw error;
+    return [ENDLESS];
+  });
   return { ...world.report(), problems, processorMs: processorTime() - begun };
 }
 

@@ -194,7 +194,11 @@ function nextTimer(): VirtualTimer {
   }
 }
 
-/** Runs timers one after another until the work is done, and returns its result. */
+/** Longer than a world takes, with all that it waits for. */
+const MOST_MS = 86_400_000;
+export const ENDLESS = 'The world does not end in a day.';
+
+/** Runs timers one after another until the work is done, and returns its result. Throws ENDLESS if something is waited for in vain. */
 export async function driveWorld<Result>(work: () => Promise<Result>): Promise<Result> {
   let ended = false;
   const result = work().finally(() => {
@@ -206,6 +210,7 @@ export async function driveWorld<Result>(work: () => Promise<Result>): Promise<R
     if (ended) return result;
     const timer = nextTimer();
     at = Math.max(at, timer.at);
+    if (at > MOST_MS) throw new Error(ENDLESS);
     const wakesAt = timer.process?.asleepUntil ?? 0;
     if (wakesAt > at) timer.arm(wakesAt);
     else {
