@@ -106,8 +106,8 @@ export async function transferEntity(work: Work, refused?: string): Promise<stri
       // In this order: a source that a duplicate has deleted had been written to the destination before.
       const { ours } = await readDestination(work);
       if (ours && !ours.system.MovingFrom) {
-        // The process that deleted the tombstone may have died before the journal had that.
-        await journalNamed(engine, [from]);
+        // The process that deleted the tombstone may have died before the journal had that, or that the destination is open.
+        await journalNamed(engine, [from, to]);
         return undefined;
       }
       if (!ours || (await dropDestination(ours))) return GONE;

@@ -11,12 +11,14 @@ import { unlessRefused } from '../../storage/errors.ts';
 import { settleAppends } from '../../storage/row-journal.ts';
 import { inPattern } from '../../telemetry/span.ts';
 import type { Engine } from '../engine.ts';
+import { journalNamed } from '../journal-named.ts';
 import { authorOfChanges } from '../note-change.ts';
 import { declarationOf, entityIn, readRowToWrite, requireWritable } from '../read/entity-rows.ts';
 import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import { CHECKS, type CheckedWrite, mayTellOf } from '../write/checks.ts';
 import {
+  addressOfOperation,
   findRecorded,
   newOperationId,
   type Operation,
@@ -119,6 +121,7 @@ async function tryRequest(
   const operationId = newOperationId(engine.now(), id);
   const named = { operation: asked.operation, operationId, entity: entity.name };
   const earlier = id === undefined ? undefined : await findRecorded(engine, named);
+  if (earlier) await journalRecord(engine, operationId);
   if (earlier && earlier.values.status !== 'running') return operationId;
   const address = addressOf(entity, asked.key);
   const isDelete = asked.operation === 'archive';
@@ -197,7 +200,7 @@ export const runTransfer = inPattern(
         'Operation not found: the message does not match a recorded operation, or the operation ended too long ago.',
       );
     const { status, by } = recorded.values;
-    if (status === 'succeeded') return;
+    if (status === 'succeeded') return journalRecord(engine, transfer.operationId);
     const from = addressOf(entity, transfer.key);
     const to = addressOf(destination, { ...transfer.key, ...transfer.to });
     const rules = recordedRules(recorded.values);
@@ -245,6 +248,12 @@ async function failTransfer(engine: Engine, transfer: Transfer, reason: string):
  * Returns the operation as recorded at the time of the request, when its key and new values were checked. Undefined if the
  * message differs from the record: anyone who can write to the queue can name any key.
  */
+/** Adds a record that is found to the journal of a backup: its writer may have died before. */
+async function journalRecord(engine: Engine, operationId: string): Promise<void> {
+  const address = addressOfOperation(operationId);
+  if (address) await journalNamed(engine, [address]);
+}
+
 async function findRecord(engine: Engine, transfer: Transfer): Promise<Live | undefined> {
   const recorded = await findRecorded(engine, transfer);
   const isSame = isDeepStrictEqual([recorded?.values.key, recorded?.values.to], [transfer.key, transfer.to]);

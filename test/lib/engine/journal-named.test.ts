@@ -86,10 +86,10 @@ test.each(Object.entries(REQUESTS))(
   },
 );
 
-/** The rows of the table in a cut that is made now, before a restore ends what it finds. */
-async function rowsInCut({ backup, storage, cut }: BackedUp) {
+/** The rows of a table in a cut that is made now, before a restore ends what it finds. */
+async function rowsInCut({ backup, storage, cut }: BackedUp, name = /^cards$/) {
   const { rows } = await operationsBackup.readState({ backup, storage }, cut());
-  return (await Array.fromAsync(rows)).filter(({ table }) => table === 'cards');
+  return (await Array.fromAsync(rows)).filter(({ table }) => name.test(table));
 }
 
 test('a cut has no tombstone of a move whose delete was executed, although the reply to it says nothing', async () => {
@@ -108,9 +108,10 @@ test('a cut has no tombstone of a move whose delete was executed, although the r
   expect([deletes, await rowsInCut(app)]).toMatchObject([2, [{ partition: 'c', row: '1' }]]);
 });
 
+const isOpening = ({ method, url, body }: Sent) =>
+  method !== 'DELETE' && url.includes("PartitionKey='c'") && body.includes('"MovingFrom":""');
 const LAST_WRITES: Readonly<Record<string, (sent: Sent) => boolean>> = {
-  'opened the entity at its new key': ({ method, url, body }) =>
-    method !== 'DELETE' && url.includes("PartitionKey='c'") && body.includes('"MovingFrom":""'),
+  'opened the entity at its new key': isOpening,
   'deleted the tombstone': isDelete,
 };
 
@@ -128,21 +129,22 @@ test.each(Object.entries(LAST_WRITES))(
   },
 );
 
-test('a cut has no tombstone of a move whose process died while its last line was on its way', async () => {
+test('a cut has a move as it is whose process died while its last lines were on their way', async () => {
   const app = await openBackedUp(model);
   await engineWrite.createEntity(app.engine, cards, card);
   await app.snapshot();
   await engineTransfer.requestMove(app.engine, cards, key, { box: 'c' });
-  let [isDeleted, isDead] = [false, false];
+  let [isOpen, isDeleted, isDead] = [false, false, false];
   app.memory.intercept = async (request, send) => {
     if (isDead) throw new Error('This process is dead.');
     const response = await send();
+    isOpen ||= isOpening({ ...request, body: String(request.body) });
     isDeleted ||= isDelete({ ...request, body: '' });
     return response;
   };
   app.backupMemory.intercept = async (_, send) => {
     // So long that the process writes what does not wait for the line.
-    for (let turn = 0; isDeleted && turn < 1_000; turn += 1) await setImmediate();
+    for (let turn = 0; isOpen && turn < 1_000; turn += 1) await setImmediate();
     isDead ||= isDeleted;
     if (isDead) throw new Error('This process is dead.');
     return send();
@@ -152,8 +154,27 @@ test('a cut has no tombstone of a move whose process died while its last line wa
   app.memory.intercept = app.backupMemory.intercept = undefined;
   Object.assign(app.engine.storage, { journal: restarted(app).storage.journal });
   await app.settle();
-  expect(await rowsInCut(app)).toMatchObject([{ partition: 'c', row: '1' }]);
+  expect(await rowsInCut(app)).toMatchObject([{ partition: 'c', row: '1', properties: { MovingFrom: '' } }]);
 });
+
+const isEnd = ({ method, url, body }: Sent) =>
+  method !== 'GET' && /\/operations\d+(\(|\?|\s|$)/.test(url) && body.includes('"succeeded"');
+
+test.each(['its message is handled again', 'its request is repeated'])(
+  'a cut has the end of a move whose process died when it had recorded that, once %s',
+  async (what) => {
+    const app = await openBackedUp(model);
+    await engineWrite.createEntity(app.engine, cards, card);
+    await app.snapshot();
+    const request = () => engineTransfer.requestMove(app.engine, cards, key, { box: 'c' }, ID);
+    await request();
+    await dieAfter(app, isEnd, () => app.settle());
+    Object.assign(app.engine.storage, { journal: restarted(app).storage.journal });
+    if (what === 'its request is repeated') await request();
+    else await app.settle();
+    expect(await rowsInCut(app, /^operations/)).toMatchObject([{ properties: { status: 'succeeded' } }]);
+  },
+);
 
 test('a transaction whose reply was lost is whole in the journal when it is sent again, and refused', async () => {
   const app = await openBackedUp(model);

@@ -50,4 +50,39 @@ export const ENGINE_TRANSFER: readonly Cut[] = [
     ],
     finds: "expected [] to deeply equal [ { shelf: 'a', cupId: '3'",
   },
+  {
+    without: 'A repeated message of a move adds to the journal that the destination is open',
+    file: 'lib/engine/transfer/transfer-entity.ts',
+    edits: [['await journalNamed(engine, [from, to]);', 'await journalNamed(engine, [from]);']],
+    test: [
+      'test/lib/engine/journal-named.test.ts',
+      'a cut has a move as it is whose process died while its last lines were on their way',
+    ],
+    finds: 'to match object',
+  },
+  {
+    without: 'A repeated message adds the end of its operation to the journal',
+    file: 'lib/engine/transfer/transfer.ts',
+    edits: [
+      [
+        "if (status === 'succeeded') return journalRecord(engine, transfer.operationId);",
+        "if (status === 'succeeded') return;",
+      ],
+    ],
+    test: [
+      'test/lib/engine/journal-named.test.ts',
+      'a cut has the end of a move whose process died when it had recorded that, once its message is handled again',
+    ],
+    finds: 'to match object',
+  },
+  {
+    without: 'A repeated request adds the end of its operation to the journal',
+    file: 'lib/engine/transfer/transfer.ts',
+    edits: [['  if (earlier) await journalRecord(engine, operationId);\n', '']],
+    test: [
+      'test/lib/engine/journal-named.test.ts',
+      'a cut has the end of a move whose process died when it had recorded that, once its request is repeated',
+    ],
+    finds: 'to match object',
+  },
 ];
