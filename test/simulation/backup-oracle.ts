@@ -162,11 +162,12 @@ export function createBackupOracle(
       for (const executed of all) if (executed.operation === operation && executed.isLearnt) executed.reliedOnBy ??= by;
     },
 
-    /** Notes that a request succeeded: also what it found of an earlier attempt, or without a reply. */
-    relyOnFound(operation: Chance, by: string): void {
+    /** Notes that a request succeeded: also what it found of an earlier attempt, or without a reply, in tables whose rows it finds. */
+    relyOnFound(operation: Chance, by: string, finds: (table: string) => boolean = () => true): void {
       const isStored = (executed: Executed) =>
         executed.changed.every(
-          ({ versions }) =>
+          ({ table, versions }) =>
+            finds(table) &&
             versions.at(-1)?.executed === executed &&
             // What writes the row finds nothing.
             versions.every(({ executed: other }) => other === executed || other.operation !== operation),
