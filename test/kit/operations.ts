@@ -83,8 +83,10 @@ export const operationsModel = {
   startRekey,
 } as const;
 
-/** The consistency check and the audit log (the rest of lib/operations). */
+/** The consistency check, loads in bulk and the audit log (the rest of lib/operations). */
 export const operationsCheck = {
+  bulkLoad,
+  canBulkLoad,
   canVerify,
   cleanUpIndex,
   collectOrphans,
@@ -95,9 +97,6 @@ export const operationsCheck = {
   readQueueStates,
   verifyPage,
 } as const;
-
-/** Loads in bulk (lib/operations/bulk-load.ts). */
-export const operationsLoad = { bulkLoad, canBulkLoad } as const;
 
 /** Backups (lib/operations/backup). */
 export const operationsBackup = {

@@ -1,6 +1,6 @@
 import { RowkeyError, type Values } from '../../lib/index.ts';
 import { engineCore } from '../kit/engine.ts';
-import { operationsBackup, operationsLoad } from '../kit/operations.ts';
+import { operationsBackup, operationsCheck } from '../kit/operations.ts';
 import { storageKeys } from '../kit/storage.ts';
 import type { createBackupOracle } from './backup-oracle.ts';
 import type { Event } from './event.ts';
@@ -73,7 +73,7 @@ export function createBulkImport(options: BulkImport) {
             queueParts: model().queueParts,
           },
         );
-        return operationsLoad.bulkLoad(engine, entity, each(rows), {
+        return operationsCheck.bulkLoad(engine, entity, each(rows), {
           windowRows: WINDOW_ROWS,
           onRejected: ({ position, error }) => void codes.set(position, error.code),
         });

@@ -1,7 +1,7 @@
 import type { Model, Values } from '../../lib/index.ts';
 import { addComputed } from '../../local/packs/example-values.ts';
 import { roundsOf } from '../../local/walk/walk.ts';
-import { operationsLoad } from '../kit/operations.ts';
+import { operationsCheck } from '../kit/operations.ts';
 import type { Event } from './event.ts';
 import type { Chance } from './world/chance.ts';
 
@@ -21,7 +21,7 @@ const STANDS_WITHIN_MS = 2_000;
 export function importOf(model: Model, seed: number, chance: Chance): Event | undefined {
   const steps = [...roundsOf(model, { seed: seed + OTHER_SEED, writes: WRITES })].flatMap((round) => round.steps);
   const entities = model.list.filter(
-    (entity) => operationsLoad.canBulkLoad(entity) && Object.keys(entity.attachments).length === 0,
+    (entity) => operationsCheck.canBulkLoad(entity) && Object.keys(entity.attachments).length === 0,
   );
   const loads = entities.flatMap((entity) => {
     const created = steps.flatMap(({ of, do: write, values }) =>
