@@ -22,6 +22,8 @@ export interface Executed {
   readonly what: string;
   /** By the clock of the account: with seven digits, the greatest time of its rows, or that of the request. */
   readonly time: string;
+  /** The least time of its rows. */
+  readonly firstTime: string;
   /** True once the process has the reply. */
   isLearnt: boolean;
   /** Set if somebody relies on it: a caller who got a response, or the end of a message. */
@@ -62,10 +64,14 @@ export interface Cuts {
   readonly withoutLine: number;
   /** True if an operation has made a tombstone of the row: else a caller has deleted what was there. */
   readonly hasMoved: (id: string, operation: unknown) => boolean;
-  /** The states that each row may have in the cut at a moment, by its table, partition and key. */
+  /**
+   * The states that each row may have in the cut at a moment, or when it is restored, by its table, partition and key. Somebody who found an entity may
+   * have added it without the rest of its transaction, which a restore builds.
+   */
   readonly statesAt: (
     moment: string,
     manifest: { readonly begunAt: string },
+    isRestored?: boolean,
   ) => ReadonlyMap<string, ReadonlySet<string>>;
 }
 
@@ -114,6 +120,7 @@ export function createBackupOracle(
           operation,
           what: `the drop of ${dropped}`,
           time: now,
+          firstTime: now,
           isLearnt: false,
           intents: [],
           changed: [],
@@ -132,10 +139,14 @@ export function createBackupOracle(
       if (!first) return undefined;
       const time =
         changes.reduce((last, change) => (change.time && change.time > last ? change.time : last), '') || now;
+      const firstTime = changes.reduce(
+        (least, change) => (change.time && change.time < least ? change.time : least),
+        time,
+      );
       const what = `${first.table} ${JSON.stringify(first.partition)}: ${changes.map(({ kind, row }) => `${kind} ${JSON.stringify(row)}`).join(', ')}`;
       const intents = intentsOf.get(operation) ?? [];
       const changed = changes.map(({ table, partition, row }) => rowOf(table, partition, row));
-      const executed = { process, operation, what, time, isLearnt: false, intents: [...intents], changed };
+      const executed = { process, operation, what, time, firstTime, isLearnt: false, intents: [...intents], changed };
       all.push(executed);
       for (const { table, partition, row, kind, properties, time: own } of changes)
         rowOf(table, partition, row).versions.push({ executed, kind, properties, time: own ?? time });
@@ -257,11 +268,11 @@ export function createBackupOracle(
         else if (isLearnt && !process.isDead)
           problems.push(`The journal has no line of ${what}, at ${time} by ${process.name}, which lives.`);
       }
-      const statesAt: Cuts['statesAt'] = (at, manifest) =>
+      const statesAt: Cuts['statesAt'] = (at, manifest, isRestored = false) =>
         new Map(
           [...rows].map(([id, { versions }]) => [
             id,
-            allowedAt(versions, { at, manifest, since, foundTogether, gone }),
+            allowedAt(versions, { at, manifest, isRestored, since, foundTogether, gone }),
           ]),
         );
       for (const at of moments) {
@@ -326,12 +337,14 @@ function allowedAt(
   {
     at,
     manifest,
+    isRestored,
     since,
     foundTogether,
     gone,
   }: {
     readonly at: string;
     readonly manifest: { readonly begunAt: string };
+    readonly isRestored: boolean;
     readonly since: ReadonlyMap<Version, string | undefined>;
     readonly foundTogether: ReadonlyMap<Version, string>;
     readonly gone: ReadonlyMap<Version, string>;
@@ -341,14 +354,14 @@ function allowedAt(
   let states = new Map<string, Properties | undefined>([[ABSENT, undefined]]);
   const deletes = (version: Version | undefined) => version?.kind === 'delete' || version?.kind === 'drop';
   for (const [index, version] of versions.entries()) {
-    const { time } = version.executed;
+    const { time, firstTime } = version.executed;
     const counts = since.get(version);
     const isDelete = deletes(version);
     // A snapshot that finds no row cannot tell what was deleted: it may be what the journal has.
     const isSeen = isDelete ? time <= manifest.begunAt : time <= begun && !deletes(versions[index + 1]);
     // Rows have exact times. Who has found a row, and not others of its transaction, adds it with its own.
     const isFound = isDelete || (foundTogether.get(version) ?? '') <= at;
-    const mayCount = time <= at || (counts !== undefined && counts <= at && isFound);
+    const mayCount = (isRestored ? firstTime : time) <= at || (counts !== undefined && counts <= at && isFound);
     if (!mayCount) continue;
     const mustCount = (time <= at && counts !== undefined && counts <= at) || isSeen;
     const next = new Map<string, Properties | undefined>();

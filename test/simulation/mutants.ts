@@ -1,4 +1,5 @@
 import { type Cut, RULES, type Rule } from '../model/rules.ts';
+import { ENGINE_TRANSFER } from '../mutation/promises/engine-transfer.ts';
 import { OPERATIONS } from '../mutation/promises/operations.ts';
 import { STORAGE } from '../mutation/promises/storage.ts';
 
@@ -254,6 +255,17 @@ const RULED: readonly Mutant[] = [
       ],
     ],
   },
+  {
+    without: 'A child is written to a family that is being deleted',
+    file: 'lib/features/compound-key/compound-key.ts',
+    edits: [
+      [
+        "      if (whyClosed(snapshot.system)) throw busy('The parent entity is being deleted, archived or moved.');\n",
+        '',
+      ],
+    ],
+  },
+  ...ENGINE_TRANSFER.filter(({ without }) => without.startsWith('A large delete runs without the rules')),
   {
     without: 'A continuation is valid for any caller',
     file: 'lib/http/query.ts',

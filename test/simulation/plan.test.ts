@@ -44,7 +44,7 @@ test('seeds differ in their models, processes, accounts and faults', { tags: ['s
 test('scenes stop at each kind of request, in each way, and others go on after that', { tags: ['slow'] }, () => {
   const plans = Array.from({ length: 24 }, (_, seed) => planOf(seed + 1));
   const writes = plans
-    .filter(({ idlePollMs }) => idlePollMs === undefined)
+    .filter(({ isDrilled }) => !isDrilled)
     .flatMap(({ events }) => events.map(({ event }) => event))
     .filter((event) => event.do === 'write');
   // Those of drills of the backup have the lowest numbers.
@@ -60,7 +60,7 @@ test('scenes stop at each kind of request, in each way, and others go on after t
 });
 
 test('drills stop an operation again where a rule matters', { tags: ['slow'] }, () => {
-  const plans = Array.from({ length: 60 }, (_, seed) => planOf(seed + 1)).filter(({ idlePollMs }) => idlePollMs);
+  const plans = Array.from({ length: 60 }, (_, seed) => planOf(seed + 1)).filter(({ isDrilled }) => isDrilled);
   expect(plans.length).toBeGreaterThan(3);
   const stopped = plans
     .flatMap(({ events }) => events.map(({ event }) => event))

@@ -44,6 +44,8 @@ export interface Plan {
   readonly user: string | undefined;
   /** True if another program has rows in tables of the app. */
   readonly hasForeignRows?: boolean;
+  /** True for drills, which keep their release and their entities. */
+  readonly isDrilled?: boolean;
   /** How long a queue that nothing is in is not looked at. */
   readonly idlePollMs?: number;
   /** Set if the model has a backup. */
@@ -151,8 +153,7 @@ export function planOf(seed: number, { name, writes = WRITES, cuts = CUTS }: Pla
 /** The same world, at whose beginning an entity is loaded. */
 function withImport(plan: Plan): Plan {
   const chance = createChance(plan.seed, 'import');
-  const isDrilled = plan.idlePollMs !== undefined;
-  const event = !isDrilled && chance.isTrue(IMPORTED) ? importOf(plan.model, plan.seed, chance) : undefined;
+  const event = !plan.isDrilled && chance.isTrue(IMPORTED) ? importOf(plan.model, plan.seed, chance) : undefined;
   if (!event) return plan;
   return { ...plan, events: [{ nth: plan.events.length + 1, at: 0, event }, ...plan.events] };
 }
@@ -161,8 +162,7 @@ function withImport(plan: Plan): Plan {
 function withDeployment(plan: Plan): Plan {
   const { seed, events } = plan;
   const chance = createChance(seed, 'deploy');
-  const isDrilled = plan.idlePollMs !== undefined;
-  if (plan.model !== smallModel || isDrilled || !chance.isTrue(DEPLOYED)) return plan;
+  if (plan.model !== smallModel || plan.isDrilled || !chance.isTrue(DEPLOYED)) return plan;
   const at = BEGIN_MS + chance.next() * Math.max(0, (events.at(-1)?.at ?? 0) - BEGIN_MS);
   const apartMs = chance.between(MOST_APART_MS / 4, MOST_APART_MS);
   const built = plan.model.list.filter(({ name }) => BUILT.some((path) => path.startsWith(`${name}/`)));
@@ -185,6 +185,8 @@ function withDeployment(plan: Plan): Plan {
   return {
     ...plan,
     former: formerModel,
+    // The earlier release meets messages of the later one only if it looks for them.
+    idlePollMs: chance.pick(IDLE_POLLS_MS),
     events: deployed.sort((one, other) => one.at - other.at || one.nth - other.nth),
   };
 }
@@ -321,6 +323,7 @@ function drilledOf(seed: number, writes: number): Plan {
     aheadMs: Array.from({ length: processes }, () => chance.pick(AHEAD_MS)),
     faults: chance.isTrue(0.8) ? NO_FAULTS : chooseFaults(createChance(seed, 'faults')),
     user: undefined,
+    isDrilled: true,
     idlePollMs: chance.pick(IDLE_POLLS_MS),
     isInjured: false,
     events: inOrder([

@@ -115,6 +115,8 @@ function largeFamily({ at, nth, user, chance }: Scene): Timed[] {
     nth: 1 + chance.below(6),
     forMs: chance.between(500, LONGEST_STOP_MS),
     ...chance.pick([
+      { request: 'send message', end: 'held', nth: 1 },
+      { request: 'receive message', end: 'pauses after', nth: 1 },
       { request: 'write entity', end: 'dies before' },
       { request: 'write entity', end: 'dies after' },
       { request: 'write entity', end: 'held' },

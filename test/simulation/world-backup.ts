@@ -133,7 +133,7 @@ export function createWorldBackup({
     await operationsBackup.copyToBackup(copier, model.list, { days: 35 });
     const problems: string[] = [];
     const statesOf = (at: string) =>
-      cuts.statesAt(at, manifests.find(({ finishedAt }) => finishedAt <= at) ?? { begunAt: at });
+      cuts.statesAt(at, manifests.find(({ finishedAt }) => finishedAt <= at) ?? { begunAt: at }, true);
     // Moments in the middle of an operation are rare.
     const unfinished = moments.filter((at) => hasUnfinished(statesOf(at)));
     for (let nth = 1; nth <= times; nth += 1) {
