@@ -4,6 +4,7 @@ import type { Step } from '../../local/walk/steps.ts';
 import { baseValues } from '../kit/base.ts';
 import type { Entity } from '../kit/define.ts';
 import type { Outcome } from './caller.ts';
+import { createKept } from './kept.ts';
 import { checkOrder, type Operation } from './linearizable.ts';
 
 /** What callers did and learnt, and whether an order of it explains what they learnt. */
@@ -37,9 +38,9 @@ export interface History {
   addRead(entity: Entity, key: Values, call: Call): void;
   /** What a list has is read, and so is, unless `isPart`, what it lacks. */
   addList(entity: Entity, partition: Values, call: Call & { readonly isPart: boolean }): void;
-  /** The keys that calls have named. */
+  /** The keys that calls have named, and those to which moves may have brought children. */
   keys(): readonly { readonly entity: Entity; readonly key: Values }[];
-  /** A sentence for each key whose history no order explains, and the number of those that take too long. */
+  /** A sentence for each key whose history no order explains, or whose entity is nowhere, and the number of those that take too long. */
   check(): { readonly problems: string[]; readonly undecided: number; readonly checked: number };
 }
 
@@ -52,6 +53,11 @@ export function createHistory(): History {
   const steps: (Step & { readonly outcome: string })[] = [];
   /** What each version of an entity had. */
   const versions = new Map<string, State>();
+  const kept = createKept();
+  /** Where moves may have brought entities. */
+  const moved: { readonly entity: Entity; readonly key: Values }[] = [];
+  /** What the last read of each key found. */
+  const found = new Map<string, { readonly entity: Entity; readonly key: Values } | undefined>();
   const idOfVersion = (id: string, etag: string | undefined) => `${id} ${etag}`;
   const noteVersion = (entity: Entity, id: string, { etag, values }: Outcome) => {
     if (etag && values) versions.set(idOfVersion(id, etag), project(entity, values));
@@ -159,6 +165,7 @@ export function createHistory(): History {
       const { key = {}, values = {}, actions = [] } = step;
       const { code, parts } = call.outcome;
       steps.push({ ...step, outcome: code });
+      kept.noteWrite(entity, step, given);
       const withKey = { ...values, ...key };
       switch (step.do) {
         case 'create':
@@ -188,6 +195,7 @@ export function createHistory(): History {
         case 'move':
           addWild(call, 'none', isAtOrBelow(entity, key), MOVE_AWAY);
           note(entity, { ...key, ...values });
+          moved.push({ entity, key: { ...key, ...values } });
           return addWild(call, 'any', isAtOrBelow(entity, { ...key, ...values }), 'move to here');
         default:
       }
@@ -196,6 +204,7 @@ export function createHistory(): History {
       const id = note(entity, key);
       if (outcome.code !== 'ok') return;
       noteVersion(entity, id, outcome);
+      found.set(id, outcome.values && { entity, key: normalize(entity, key) });
       const one = readOperation(entity, outcome.values, { nth, begun, ended, what: 'read' });
       entries.push({ concerns: (other, otherKey) => idOf(other, otherKey) === id, operations: () => [one] });
     },
@@ -210,7 +219,10 @@ export function createHistory(): History {
         },
       });
     },
-    keys: () => [...known.values()],
+    keys() {
+      for (const one of [...known.values()]) for (const key of kept.placesOf(one, moved)) note(one.entity, key);
+      return [...known.values()];
+    },
     check() {
       const problems: string[] = [];
       let undecided = 0;
@@ -224,6 +236,7 @@ export function createHistory(): History {
         if (verdict === 'not linearizable')
           problems.push([`no order explains what happened to ${id}:`, ...operations.map(describe)].join('\n    '));
       }
+      problems.push(...kept.check([...found.values()].filter((one) => one !== undefined)));
       return { problems, undecided, checked: known.size };
     },
   };

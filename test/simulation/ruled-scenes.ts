@@ -107,12 +107,15 @@ function largeFamily({ at, nth, user, chance }: Scene): Timed[] {
     return { of: 'papers', do: 'batch', actions } satisfies Step;
   });
   const scene = FIRST_SCENE + nth;
-  const ofUser: Step = chance.isTrue(0.5)
-    ? { of: 'folders', do: 'delete', key }
-    : { of: 'folders', do: 'move', key, values: { groupId: other } };
+  const isMove = chance.isTrue(0.6);
+  const ofUser: Step = isMove
+    ? { of: 'folders', do: 'move', key, values: { groupId: other } }
+    : { of: 'folders', do: 'delete', key };
+  // A delete has about five writes, a move nine. Children may be lost when it has left.
+  const nthWrite = () => 1 + (isMove ? chance.pick([chance.below(9), 5 + chance.below(3)]) : chance.below(5));
   const setTrap = (): Trap => ({
     scene,
-    nth: 1 + chance.below(6),
+    nth: nthWrite(),
     forMs: chance.between(500, LONGEST_STOP_MS),
     ...chance.pick([
       { request: 'send message', end: 'held', nth: 1 },
@@ -125,7 +128,6 @@ function largeFamily({ at, nth, user, chance }: Scene): Timed[] {
     ] as const),
   });
   const others: Step[] = [
-    { of: 'papers', do: 'create', values: paper('late') },
     { of: 'papers', do: 'update', key: { ...key, paperId: '0_1' }, values: { status: 'final' } },
     { of: 'papers', do: 'delete', key: { ...key, paperId: '1_1' } },
     { of: 'folders', do: 'update', key, values: { userId: 'another' } },
@@ -138,9 +140,11 @@ function largeFamily({ at, nth, user, chance }: Scene): Timed[] {
       return { at: at + (order && LARGE_AFTER_MS / 2 + order * BEFORE_MS), event: write(step) };
     }),
     { at: at + LARGE_AFTER_MS, event: { do: 'write', client: USER, step: ofUser, traps: [setTrap(), setTrap()] } },
-    ...Array.from({ length: 4 }, (): Timed => {
+    ...Array.from({ length: 4 }, (_, one): Timed => {
       const after = { scene, ms: chance.pick([10, 500, LONGEST_STOP_MS, 61_000]) * chance.next() };
-      return { at: at + LARGE_AFTER_MS, event: { ...write(chance.pick(others)), after } };
+      const create = { of: 'papers', do: 'create', values: paper(`late${one}`) } satisfies Step;
+      const step = chance.isTrue(0.5) ? create : chance.pick(others);
+      return { at: at + LARGE_AFTER_MS, event: { ...write(step), after } };
     }),
   ];
 }

@@ -7,6 +7,7 @@ import { holdFor } from '../reconcile/hold.ts';
 import { MESSAGE_VERSION, type Transfer } from '../reconcile/intent.ts';
 import { Operation, writeOperation } from '../write/operation.ts';
 import { deleteLarge, openAgain } from './large-delete.ts';
+import { mark } from './many-children.ts';
 import { openDestination, readDestination, readSnapshot, transferEntity } from './transfer-entity.ts';
 
 /**
@@ -23,6 +24,8 @@ interface EndOptions {
    * restore may find it done, and what came before it not.
    */
   readonly hasLeft: (from: Address, operationId: string) => Promise<boolean>;
+  /** True if this operation turned the entity at the address into a tombstone soon after the moment that is restored. */
+  readonly leavesLater: (from: Address, operationId: string) => Promise<boolean>;
 }
 
 /** Returns what became of the operation. Safe to repeat. Throws `busy` if another operation must end first. */
@@ -30,10 +33,10 @@ export async function endTransfer(
   engine: Engine,
   entity: Entity,
   recorded: Live,
-  { hasLeft }: EndOptions,
+  options: EndOptions,
 ): Promise<'finished' | 'undone'> {
   const operation = Operation.parse(recorded.values);
-  const outcome = await endRows(engine, entity, { operation, hasLeft });
+  const outcome = await endRows(engine, entity, { operation, ...options });
   const status = outcome === 'finished' ? 'succeeded' : 'failed';
   if (operation.status !== status) {
     const reason = status === 'failed' ? { reason: RESTORED } : {};
@@ -45,7 +48,7 @@ export async function endTransfer(
 async function endRows(
   engine: Engine,
   entity: Entity,
-  { operation: recorded, hasLeft }: EndOptions & { readonly operation: Operation },
+  { operation: recorded, hasLeft, leavesLater }: EndOptions & { readonly operation: Operation },
 ): Promise<'finished' | 'undone'> {
   const { operation, operationId, key } = recorded;
   // The record of a create is written when the entity is.
@@ -77,8 +80,15 @@ async function endRows(
   const work = { engine, entity, destination, transfer, from, to, hold };
   const isGone = source.state === 'tombstone' && source.movedTo === operationId;
   const { ours } = await readDestination(work);
-  // Whatever is at the source by now is another entity.
-  if (!isGone && ours && !ours.system.MovingFrom) return 'finished';
+  if (!isGone && ours && !ours.system.MovingFrom) {
+    // The clock of the source may be ahead of that of the destination. Whatever else is at the source by now is another entity.
+    if (isClosed || (isLive && (await leavesLater(from, operationId)))) {
+      const family = { engine, entity, address: from, operationId };
+      if (!isLeft) await mark(family, source, { Leaving: operationId, Left: operationId });
+      await transferEntity(work);
+    }
+    return 'finished';
+  }
   if (!isLive && !isGone && (await hasLeft(from, operationId))) {
     await openDestination(work);
     return 'finished';

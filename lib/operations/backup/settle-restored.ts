@@ -8,6 +8,7 @@ import { listParts } from '../../engine/reconcile/queues.ts';
 import { endTransfer } from '../../engine/transfer/end-transfer.ts';
 import { addressOfOperation, findById, isOperationId } from '../../engine/write/operation.ts';
 import { deleteMessage, receiveMessages } from '../../storage/messages.ts';
+import { toTime } from '../../storage/row-journal.ts';
 import { type Address, deleteSame, type Row, readRow, scanTable, tryAction } from '../../storage/rows.ts';
 import { SYSTEM_TABLE } from '../../storage/slot-row.ts';
 import { accountsOf, type Storage } from '../../storage/storage.ts';
@@ -18,6 +19,7 @@ import { resourcesOf } from '../resources.ts';
 import { tablesInBackup } from './journal.ts';
 import { type RowSource, readJournal, readState, rowsOf, snapshotFor } from './read-backup.ts';
 import { restoreRows } from './restore-rows.ts';
+import { CLOCKS_MS } from './snapshot.ts';
 
 /**
  * Ends what was in the middle of something when the backup was cut. The messages with which the app would go on are gone:
@@ -167,8 +169,11 @@ async function endOperation(engine: Engine, id: string, { source, at, entities }
   if (!recorded) return `The operation ${id} has no record, so nobody can tell what it was to do.`;
   const entity = withArchives(entities).find(({ name }) => name === recorded.values.entity);
   if (!entity) return `The operation ${id} is of ${recorded.values.entity}, which the model does not have.`;
-  const hasLeft = (from: Address, operationId: string) => wasMovedAway(source, at, { from, operationId });
-  return endTransfer(engine, entity, recorded, { hasLeft });
+  return endTransfer(engine, entity, recorded, {
+    hasLeft: (from, operationId) => wasMovedAway(source, at, { from, operationId }),
+    leavesLater: (from, operationId) =>
+      isMovedAway(source, { from: at, to: toTime(Date.parse(at) + CLOCKS_MS) ?? at }, { from, operationId }),
+  });
 }
 
 async function findRecord(engine: Engine, id: string) {
@@ -196,14 +201,24 @@ async function wasMovedAway(
   { from, operationId }: { readonly from: Address; readonly operationId: string },
 ): Promise<boolean> {
   const { begunAt, finishedAt } = await snapshotFor(source, at);
-  const names = (properties: Readonly<Record<string, unknown>>) => properties.MovedTo === operationId;
-  for await (const line of readJournal(source, { from: begunAt, to: at })) {
+  if (await isMovedAway(source, { from: begunAt, to: at }, { from, operationId })) return true;
+  for await (const { properties } of (await readState(source, finishedAt, oneRow(from))).rows)
+    if (properties.MovedTo === operationId) return true;
+  return false;
+}
+
+/** True if the journal says so of a moment in a period. */
+async function isMovedAway(
+  source: RowSource,
+  period: { readonly from: string; readonly to: string },
+  { from, operationId }: { readonly from: Address; readonly operationId: string },
+): Promise<boolean> {
+  for await (const line of readJournal(source, period)) {
     if (line.table !== from.table || !('rows' in line) || line.partition !== from.partition) continue;
     for (const version of line.rows)
-      if (version.row === from.row && 'properties' in version && names(version.properties)) return true;
+      if (version.row === from.row && 'properties' in version && version.properties.MovedTo === operationId)
+        return true;
   }
-  for await (const { properties } of (await readState(source, finishedAt, oneRow(from))).rows)
-    if (names(properties)) return true;
   return false;
 }
 

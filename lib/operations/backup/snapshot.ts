@@ -77,7 +77,7 @@ const MAX_PART_ROWS = 5_000;
 /** In characters. */
 const MAX_PART_LENGTH = 8 * 1_048_576;
 /** More than the clocks of the servers of storage differ. To replay more of the journal does no harm. */
-const CLOCKS_MS = MINUTE_MS;
+export const CLOCKS_MS = MINUTE_MS;
 /** An older snapshot that is not complete is begun again: a restore would have to replay the journal since then. */
 const CONTINUE_WITHIN_MS = 6 * HOUR_MS;
 const SAVE_EVERY_MS = MINUTE_MS;

@@ -2,6 +2,31 @@ import type { Cut } from '../../model/rules.ts';
 
 export const ENGINE_TRANSFER: readonly Cut[] = [
   {
+    without: 'A restore takes an entity that left soon after the moment for a later one',
+    file: 'lib/engine/transfer/end-transfer.ts',
+    edits: [['if (isClosed || (isLive && (await leavesLater(from, operationId)))) {', 'if (isClosed) {']],
+    test: [
+      'test/lib/operations/backup/settle-restored.test.ts',
+      'finishes or undoes the move of 2 children, wherever it was cut, if the clock of the source is ahead',
+    ],
+    finds: '"kind": "conflict"',
+  },
+  {
+    without: 'A restore leaves a family closed that has arrived',
+    file: 'lib/engine/transfer/end-transfer.ts',
+    edits: [
+      [
+        'if (isClosed || (isLive && (await leavesLater(from, operationId)))) {',
+        'if (isLive && !isClosed && (await leavesLater(from, operationId))) {',
+      ],
+    ],
+    test: [
+      'test/lib/operations/backup/settle-restored.test.ts',
+      'finishes or undoes the move of 120 children, wherever it was cut, if the clock of the source is ahead',
+    ],
+    finds: '"kind": "unfinished"',
+  },
+  {
     without: 'A large delete runs without the rules of the caller who requested it',
     file: 'lib/engine/transfer/large-delete.ts',
     edits: [['      if (!isAllowed(rules, source.values)) return RULED_OUT;\n', '']],
