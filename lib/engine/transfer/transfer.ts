@@ -244,16 +244,16 @@ async function failTransfer(engine: Engine, transfer: Transfer, reason: string):
   }
 }
 
-/**
- * Returns the operation as recorded at the time of the request, when its key and new values were checked. Undefined if the
- * message differs from the record: anyone who can write to the queue can name any key.
- */
 /** Adds a record that is found to the journal of a backup: its writer may have died before. */
 async function journalRecord(engine: Engine, operationId: string): Promise<void> {
   const address = addressOfOperation(operationId);
   if (address) await journalNamed(engine, [address]);
 }
 
+/**
+ * Returns the operation as recorded at the time of the request, when its key and new values were checked. Undefined if the
+ * message differs from the record: anyone who can write to the queue can name any key.
+ */
 async function findRecord(engine: Engine, transfer: Transfer): Promise<Live | undefined> {
   const recorded = await findRecorded(engine, transfer);
   const isSame = isDeepStrictEqual([recorded?.values.key, recorded?.values.to], [transfer.key, transfer.to]);

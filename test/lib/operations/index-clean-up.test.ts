@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex } from '../../../lib/define.ts';
+import { defineEntity, indexEntity, interPartitionIndex, intraPartitionIndex, total } from '../../../lib/define.ts';
 import { cleanUpIndex } from '../../../lib/operations/index-clean-up.ts';
 import { allPages } from '../../all-pages.ts';
 import { interruptedHttpClient } from '../../faulty-http-client.ts';
@@ -91,6 +91,26 @@ describe('the clean-up of a removed index', () => {
     const rows = (await rowsOf(storage, table)).filter(({ partitionKey }) => partitionKey === a);
     expect(rows.map(({ rowKey }) => rowKey)).toEqual(['b_1', 'other_1', 'tag_c1']);
   });
+});
+
+test.each(['own', 'shared'])('the clean-up of a removed total deletes its rows in its %s table', async (place) => {
+  const table = `counted${place}`;
+  const sums = { table: place === 'own' ? `${table}totals` : table, partition: 'of_{c}', row: 'all' } as const;
+  const schema = declaration.schema.extend({ amount: z.int32() });
+  const totals = { former: total({ ...sums, sum: ['amount'] }) };
+  const { [table]: then } = deploy(defineEntity(table, { ...declaration, schema, table, totals }));
+  const { [table]: now } = deploy(defineEntity(table, { ...declaration, schema, table }));
+  if (!then || !now) throw new Error('Both are declared.');
+  const { engine, storage, settle } = await openWorld(import.meta.url, [then]);
+  await operationsModel.guardModel(engine, [then], undefined);
+  for (const b of ['1', '2']) await engineWrite.createEntity(engine, then, { a: 'one', b, c: 'c', amount: 2 });
+  await settle();
+  const rows = await Promise.all([table, sums.table].map((each) => rowsOf(storage, each)));
+  expect(rows.flat().length).toBeGreaterThan(2);
+  await operationsModel.guardModel(engine, [now], undefined);
+  await cleanUpIndex(engine, now, 'former', { entities: [now], position: undefined, top: 100 });
+  expect((await rowsOf(storage, table)).map(({ rowKey }) => rowKey)).toEqual(['b_1', 'b_2']);
+  expect((await storageTables.listTables(storage, '')).filter((name) => name === `${table}totals`)).toEqual([]);
 });
 
 describe('the clean-up of many rows', () => {

@@ -37,6 +37,17 @@ describe('a data series', () => {
     expect(counts).toEqual([5, ...Array.from({ length: 22 }, () => 0), 7]);
   });
 
+  test('has zeros for what is no count, and that clients have written', async () => {
+    const key = { employeeId: '000012', day: '2026-11-20' };
+    await featureSeries.setCounts(engine, hours, key, slots({ 0: 5 }));
+    const row = (await rowsOf(storage, 'messagehours')).find((one) => JSON.stringify(one).includes('000012'));
+    const wrong = { Count001: -1, Count002: 1.5, Count003: 'many', Count004: { type: 'Double', value: '4e9' } };
+    const at = { partitionKey: String(row?.partitionKey), rowKey: String(row?.rowKey) };
+    await storage.table('messagehours').updateEntity({ ...at, ...wrong }, 'Merge');
+    const { counts } = await featureSeries.readSeries(engine, hours, key);
+    expect(counts).toEqual([5, ...Array.from({ length: 23 }, () => 0)]);
+  });
+
   test('of several rows is deleted in one transaction or not at all', async () => {
     const key = { employeeId: '000011', year: 2026 };
     await featureSeries.setCounts(engine, years, key, slots({ 1: 5, 366: 7 }));

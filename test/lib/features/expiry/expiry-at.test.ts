@@ -340,6 +340,32 @@ describe('an entity whose instant has passed', () => {
   );
 });
 
+test('an entity of an earlier version can be referred to until the instant that its upgrade gives it', async () => {
+  const schema = z.object({ groupId: text, id: text, granted: z.iso.datetime() });
+  const at = { table: 'trials', key: { partition: '{groupId}', row: 'trial_{id}' }, access } as const;
+  const { trials: before } = deploy(defineEntity('trials', { ...at, schema }));
+  const target = defineEntity('trials', {
+    ...at,
+    schema: schema.extend({ until: z.iso.datetime() }),
+    expiry: { at: 'until' },
+    version: 2,
+    upgrades: { 1: (values) => ({ ...values, until: values.granted }) },
+  });
+  const uses = defineEntity('uses', {
+    schema: z.object({ groupId: text, useId: text, id: text }),
+    table: 'uses',
+    key: { partition: '{groupId}', row: 'use_{useId}' },
+    references: { id: { to: target, onDelete: 'report' } },
+    access,
+  });
+  const now = deploy(target, uses);
+  const { engine } = await openWorld(import.meta.url, [before, now.trials, now.uses]);
+  await engineWrite.createEntity(engine, before, { groupId: 'g', id: '1', granted: inHours(1) });
+  const use = (useId: string, hours: number) =>
+    found(engineWrite.createEntity(later(hours * HOUR, engine), now.uses, { groupId: 'g', useId, id: '1' }));
+  expect([await use('soon', 0), await use('late', 2)]).toEqual(['found', 'invalid-input']);
+});
+
 test('an entity without an instant never expires, and one in another form expires at the same moment', async () => {
   const at = new Date(Date.now() + HOUR);
   const offset = new Date(at.getTime() + 2 * HOUR).toISOString().replace(/\.\d+Z$/, '+02:00');
