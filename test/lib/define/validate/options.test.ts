@@ -100,6 +100,11 @@ testRejections([
   ).map(
     ([title, defaults, over, error, errors]): Rejected => [`a default ${title}`, { defaults, ...over }, error, errors],
   ),
+  [
+    'a large field that is no text',
+    { schema: z.object({ ...shape, age: z.int32() }), large: ['age'] },
+    /large field "age" is not a text/,
+  ],
   ['a compressed field that is not large', { compressed: ['name'] }, /compressed field "name" is not in large/],
   ['a tier that does not exist', withPhoto({ tier: 'warm' }), /"photo" has the tier "warm"\. Use cool or cold/],
   ['coolAfterDays 0', withPhoto({ coolAfterDays: 0 }), /"photo" has coolAfterDays 0\. Use a whole number from 1/],
