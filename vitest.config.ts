@@ -52,7 +52,8 @@ export default defineConfig({
       },
     ],
     // What takes more than about half a second of processor time. `npm test` leaves it to `npm run test:storage`.
-    tags: [{ name: 'slow' }],
+    // Files of which `npm run test:unit` runs nothing have `@module-tag long`.
+    tags: [{ name: 'slow' }, { name: 'long' }],
     // A process for each file would load the SDKs 350 times.
     isolate: false,
     reporters: ['default', new Slowest()],

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { expect, test } from 'vitest';
 import { explore, RULES, type Rule, SCRIPTS, type ScriptName } from './backup.ts';
 

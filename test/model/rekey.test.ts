@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { expect, test } from 'vitest';
 import { IS_EVERY_POINT } from '../points.ts';
 import { explore, RULES, type Rule, SCRIPTS } from './rekey.ts';

@@ -82,6 +82,7 @@ async function find(mutant: Mutant, { seed, minutes }: { seed: number; minutes?:
     '--shrink-minutes',
     '0',
     ...(mutant.needsRules ? ['--model', LIMITED.model] : []),
+    ...(mutant.writes === undefined ? [] : ['--writes', String(mutant.writes)]),
     ...(mutant.needsBackup ? ['--cuts', 'Infinity', '--model', STAGE, '--writes', '20'] : []),
   ];
   const child = spawn(process.execPath, [...WORLD, 'test/simulation/simulate.ts', ...words], {

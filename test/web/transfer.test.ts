@@ -1,3 +1,5 @@
+// @module-tag long
+
 import Papa from 'papaparse';
 import { describe, expect, test } from 'vitest';
 import type { EntityClient } from '../../web/src/api/entity-client.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { describe, expect, test, vi } from 'vitest';
 import { RowkeyClientError } from '../../../lib/client/index.ts';
 import { PATIENCE_MS } from '../../patience.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { z } from 'zod';

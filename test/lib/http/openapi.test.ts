@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 import fc from 'fast-check';

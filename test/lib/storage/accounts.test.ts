@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { createPipelineRequest } from '@azure/core-rest-pipeline';
 import fc from 'fast-check';
 import { expect, test, vi } from 'vitest';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test, vi } from 'vitest';
 import { deleteFences, listRegistered, sealPartition } from '../../../lib/storage/fence.ts';

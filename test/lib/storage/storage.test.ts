@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { globSync, readFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { createHttpHeaders, type PipelineRequest, RestError } from '@azure/core-rest-pipeline';

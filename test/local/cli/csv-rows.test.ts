@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { Readable } from 'node:stream';
 import { expect, test } from 'vitest';
 import type { Values } from '../../../lib/index.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { expect, test, vi } from 'vitest';
 import { createRestoreCommand } from '../../../local/cli/restore-command.ts';
 import { openBackedUp } from '../../backed-up.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
 import type { EntityCost } from '../../../local/capacity/entity-cost.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { expect, test } from 'vitest';
 import { drillBackup } from '../../../../lib/operations/backup/drill.ts';
 import { operationsBackup } from '../../../kit/operations.ts';

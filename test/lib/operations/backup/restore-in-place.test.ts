@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { defineEntity, defineModel, interPartitionIndex, intraPartitionIndex } from '../../../../lib/define.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { describe, expect, test } from 'vitest';
 import { RowkeyError } from '../../../../lib/index.ts';
 import { PNG } from '../../../../local/walk/png.ts';

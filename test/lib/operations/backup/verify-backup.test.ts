@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { createHash } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
