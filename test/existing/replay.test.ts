@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { hashOfRows, rowsAfter } from './replay.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { describe, expect, test, vi } from 'vitest';
 import { clientOf, FIELDS, found, json, KEY, lost, PERSON, problem, through, usePausedTime } from './fake-api.ts';
 

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import pMap from 'p-map';
 import { expect, test } from 'vitest';
 import { arrangeLayers, changedPlacements, planLayers, planToLayer0 } from '../../../lib/operations/layers.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RestError } from '@azure/core-rest-pipeline';
 import pMap from 'p-map';

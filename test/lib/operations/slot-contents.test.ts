@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { RestError } from '@azure/core-rest-pipeline';
 import { expect, test } from 'vitest';
 import type { Internal } from '../../kit/internal.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { afterEach, expect, it, vi } from 'vitest';
 import { adaptToLoad, failIfSilent, inBackground, retryAfterMs } from '../../../lib/storage/load.ts';

@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { expect, test } from 'vitest';
 import { createRandom, createSampler, exponential, zipfShares } from '../../../local/scale/random.ts';
 import { createStation, quantile, type Station, simulate } from '../../../local/scale/simulate.ts';

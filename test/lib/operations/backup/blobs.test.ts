@@ -1,3 +1,5 @@
+// @module-tag long
+
 import { createHttpHeaders } from '@azure/core-rest-pipeline';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
