@@ -64,6 +64,8 @@ export interface Cuts {
   readonly withoutLine: number;
   /** True if an operation has made a tombstone of the row: else a caller has deleted what was there. */
   readonly hasMoved: (id: string, operation: unknown) => boolean;
+  /** The operation that moved this incarnation away from the row. */
+  readonly movedBy: (id: string, incarnation: unknown) => unknown;
   /**
    * The states that each row may have in the cut at a moment, or when it is restored, by its table, partition and key. Somebody who found an entity may
    * have added it without the rest of its transaction, which a restore builds.
@@ -295,7 +297,15 @@ export function createBackupOracle(
       }
       const hasMoved: Cuts['hasMoved'] = (id, operation) =>
         rows.get(id)?.versions.some(({ properties }) => properties.MovedTo === operation) ?? false;
-      return { problems, cuts: moments.length, withoutLine: missing.size, statesAt, hasMoved };
+      const movedBy: Cuts['movedBy'] = (id, incarnation) => {
+        let last: unknown;
+        for (const { properties } of rows.get(id)?.versions ?? []) {
+          if (properties.MovedTo && last === incarnation) return properties.MovedTo;
+          last = properties.Incarnation ?? last;
+        }
+        return undefined;
+      };
+      return { problems, cuts: moments.length, withoutLine: missing.size, statesAt, hasMoved, movedBy };
     },
   };
 }

@@ -79,6 +79,7 @@ const LOADS: readonly Mutant[] = [
 
 /** The rules of a backup. */
 const BACKUP: readonly Mutant[] = [
+  ...ENGINE_TRANSFER.filter(({ without }) => without.startsWith('A restore takes an entity that left soon after')),
   {
     without: 'With a backup, an entity is deleted without a read',
     file: 'lib/engine/write/entity-write.ts',

@@ -142,7 +142,12 @@ export function situationsOf({ settled }: RestoreReport, { what, place }: Restor
 export async function compareRestored(
   { engine, storage }: Opened,
   model: Model,
-  { plan, states, hasMoved }: Pick<Cuts, 'hasMoved'> & { readonly plan: RestorePlan; readonly states: States },
+  {
+    plan,
+    states,
+    hasMoved,
+    movedBy,
+  }: Pick<Cuts, 'hasMoved' | 'movedBy'> & { readonly plan: RestorePlan; readonly states: States },
 ): Promise<string[]> {
   const isIn = operationsBackup.tablesInBackup(model.list);
   const entity = model.list.find(({ name }) => name === plan.entity);
@@ -161,7 +166,7 @@ export async function compareRestored(
   const compare = comparerOf(model);
   const isLeft = unfinishedIn(states);
   const rekeyed = model.list.filter(({ formerKey }) => formerKey);
-  const problems = plan.what === 'all' ? [...twicePlaced(model, { states, found, hasMoved })] : [];
+  const problems = plan.what === 'all' ? [...twicePlaced(model, { states, found, hasMoved, movedBy })] : [];
   for (const id of new Set([...states.keys(), ...found.keys()])) {
     const [table, partition] = JSON.parse(id);
     if (!isWanted(table, partition) || isLeft(table, partition) || rekeyed.some((one) => one.table === table)) continue;
@@ -284,7 +289,8 @@ function* twicePlaced(
     states,
     found,
     hasMoved,
-  }: Pick<Cuts, 'hasMoved'> & {
+    movedBy,
+  }: Pick<Cuts, 'hasMoved' | 'movedBy'> & {
     readonly states: States;
     readonly found: ReadonlyMap<string, string>;
   },
@@ -307,4 +313,17 @@ function* twicePlaced(
       if (others.length === 0 && states.has(from) && isLive(id) === isLive(from) && !(isDeleted && !isLive(id)))
         yield `${id} and ${from} are ${isLive(id) ? 'both there' : 'both gone'}`;
     }
+  // Also one that had arrived, if the clock of its former account is ahead.
+  const live = [...found].filter(([id, state]) => isLive(id) && incarnationOf(state) !== undefined);
+  const arrived = new Map(live.map(([id, state]) => [incarnationOf(state), id]));
+  for (const [id, state] of live) {
+    const operation = movedBy(id, incarnationOf(state));
+    if (operation && arrived.has(operation)) yield `${id} is there, and has moved to ${arrived.get(operation)}`;
+  }
+}
+
+/** Undefined for a row that follows from an entity, and for the record of an operation. */
+function incarnationOf(state: string): unknown {
+  const { Incarnation, SourceRow, operationId } = toProperties(state);
+  return SourceRow === undefined && operationId === undefined ? Incarnation : undefined;
 }

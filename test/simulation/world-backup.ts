@@ -37,7 +37,7 @@ const HOUR_MS = 60 * baseValues.MINUTE_MS;
 const MOST_ATTEMPTS = 40;
 const NEVER = new Promise<false>(() => undefined);
 
-type Restorable = Pick<Cuts, 'statesAt' | 'hasMoved'> & {
+type Restorable = Pick<Cuts, 'statesAt' | 'hasMoved' | 'movedBy'> & {
   readonly moments: readonly string[];
   readonly manifests: readonly { readonly begunAt: string; readonly finishedAt: string }[];
 };
