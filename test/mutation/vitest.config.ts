@@ -11,6 +11,7 @@ const TESTS = [
   'test/lib/{define,engine,features,store}/**/*.test.ts',
   'test/lib/access/{granted-rows,own}.test.ts',
   'test/lib/operations/{foreign-rows,index-clean-up,model-guard,overview,verify,verify-derived}.test.ts',
+  'test/lib/operations/backup/settle-restored.test.ts',
   'test/protocol/*.test.ts',
   'test/rules/*.test.ts',
   'test/scenarios/{comparing-instants,reading-an-index-that-is-not-built,underscores-in-fields}.test.ts',
