@@ -376,7 +376,7 @@ async function createLarge(project: Values, count: number, note?: string) {
 const rowsIn = async (area: string) =>
   (await rowsOf(world.storage, 'projects')).filter(({ partitionKey }) => partitionKey === area);
 
-test('a project is read with at most 1,000 tasks', async () => {
+test('a project is read with at most 1,000 tasks', { tags: ['slow'] }, async () => {
   const project = { area: 'included', projectId: 'p' };
   await createLarge(project, 1_000);
   const read = () => engineRead.readWithChildren(engine, projects, project, [tasks]);

@@ -78,7 +78,9 @@ async function findingsNow(): Promise<string[]> {
   return pages.flatMap(({ findings }) => findings.map(({ kind, of, row }) => `${kind} ${of} ${row}`));
 }
 
-test('a build reads each entry once, adds those that are missing together, and does not wait', async () => {
+test('a build reads each entry once, adds those that are missing together, and does not wait', {
+  tags: ['slow'],
+}, async () => {
   const COUNT = 150;
   await store(Array.from({ length: COUNT }, (_, at) => thing(`a${String(at).padStart(3, '0')}`)));
   const PAGES = 2;
@@ -111,7 +113,9 @@ const MEANWHILE: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
   deleted: (id) => engineWrite.deleteEntity(engine, things, { id }),
 };
 
-test('an entity that is changed or deleted before its entry is written leaves no wrong entry', async () => {
+test('an entity that is changed or deleted before its entry is written leaves no wrong entry', {
+  tags: ['slow'],
+}, async () => {
   for (const [what, act] of Object.entries(MEANWHILE))
     for (const index of INDEXES) {
       const id = `${what}${index}`;

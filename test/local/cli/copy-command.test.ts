@@ -351,6 +351,7 @@ test('deletes in the old tables only what the app has deleted, and no row that w
 
 test.each(['before', 'after'] as const)(
   'a copy that dies right %s a call is completed by a second one',
+  { tags: ['slow'] },
   async (side) => {
     const rows = all.filter((row, index) => index < 8 || (index < 300 && CUSTOMER.test(row)));
     const whole = await openShop(rows);

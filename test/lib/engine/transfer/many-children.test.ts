@@ -139,7 +139,7 @@ async function atEachWrite(run: (isPoint: (request: { method: string }) => boole
 }
 
 describe.each(OPERATIONS)('the %s of an entity with many children', (operation) => {
-  test('ends after a crash at any write', async () => {
+  test('ends after a crash at any write', { tags: ['slow'] }, async () => {
     await atEachWrite(async (isPoint, at) => {
       const begun = await begin(operation);
       const by = world.engineThrough(faultyHttpClient('crash after', isPoint), QUICK);

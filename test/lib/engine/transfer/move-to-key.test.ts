@@ -170,7 +170,7 @@ test.each([
   await expectLeft(after, pots);
 });
 
-test('what a request changes or deletes meanwhile stays so', async () => {
+test('what a request changes or deletes meanwhile stays so', { tags: ['slow'] }, async () => {
   const left: Values[] = [];
   const gone: Values[] = [];
   const set = async () => {

@@ -11,7 +11,7 @@ import { somebody } from '../../../world.ts';
 /** All writes of an operation are in a second or two. */
 const STEP_MS = 10;
 /** The instants at which a clock that is ahead makes a difference. */
-const LAST = 12;
+const LAST = 8;
 
 /** Lets time pass before each change of rows, and returns the instants between them. */
 function noteInstants(app: BackedUp): string[] {
