@@ -207,7 +207,7 @@ async function wasMovedAway(
   return false;
 }
 
-/** True if the journal says so of a moment in a period. */
+/** True if the journal has, in a period, that the operation turned the entity at this address into a tombstone. */
 async function isMovedAway(
   source: RowSource,
   period: { readonly from: string; readonly to: string },
